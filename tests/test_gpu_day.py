@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from drawn import cases_that_run
 from support import FRAMEWORKS
 
 ROOT = Path(__file__).parents[1]
@@ -72,8 +73,8 @@ def repack(name: str, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def rehearsal(tmp_path_factory) -> tuple[Path, str]:
-    """Rehearse all stages, shortened, from a folder of wheels; say why if there was a network."""
+def rehearsal(request, tmp_path_factory) -> tuple[Path, str]:
+    """Rehearse the drawn stages from a folder of wheels; say why if there was a network."""
     if not PYTHON.exists():
         pytest.skip("no .frameworks: `make test` makes it")
     folder = tmp_path_factory.mktemp("carried")
@@ -95,7 +96,8 @@ def rehearsal(tmp_path_factory) -> tuple[Path, str]:
     for name in NEEDED:
         repack(name, place)
     why = no_namespace()
-    make = ["make", "gpu", "REHEARSE=1", "FIRST=1", f"GPU_PYTHON={PYTHON}"]
+    stages = " ".join({"truth", *map(str, cases_that_run(request, "name"))})
+    make = ["make", "gpu", "REHEARSE=1", "FIRST=1", f"STAGE={stages}", f"GPU_PYTHON={PYTHON}"]
     # `lo` is down in a new namespace, and what a program binds to on 127.0.0.1 would fail.
     up = '(ip link set lo up || ifconfig lo up) 2>/dev/null; exec "$@"'
     done = subprocess.run(
@@ -113,6 +115,7 @@ def test_a_rehearsal_needs_no_network(rehearsal) -> None:
     assert {path.stem for path in folder.glob("*.json")} == set(STAGES)
 
 
+@pytest.mark.drawn(2, always=("truth",))
 @pytest.mark.parametrize("name", STAGES)
 def test_each_stage_leaves_its_file_and_its_section(name: str, rehearsal) -> None:
     folder, _ = rehearsal

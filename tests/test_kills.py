@@ -12,13 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from support import SOAK, TEHO
 from teho.config.settings import Settings
 from teho.model.run import RunState
 from teho.show.loaded import LoadedRun
 from teho.store.read import read_run
 
-KILLS = 200 if SOAK else 25
+KILLS = 200 if SOAK else 15
 """Each process is killed once in the first five."""
 SEED = random.randrange(10**6)
 WHO = ("program", "recorder", "supervisor", "all", "both")
@@ -126,6 +128,7 @@ def one_kill(number: int, home: Path) -> Killed:
     return Killed(who, loaded, at_s, 0.0 if began_s is None else killed_s - began_s)
 
 
+@pytest.mark.soak
 def test_every_kill_leaves_a_readable_recording(tmp_path: Path) -> None:
     print(f"SEED = {SEED}")  # shown if it fails
     with ThreadPoolExecutor(4) as pool:

@@ -61,7 +61,8 @@ def of_all_libraries(name: str) -> Measured:
     return measured(small(example, *POINTS[name]), ["numpy", *libraries], places, python=PYTHON)
 
 
-@pytest.mark.drawn(2, by="name")  # a point's libraries run together
+# A point's libraries run together; another test needs those of "solve".
+@pytest.mark.drawn(1, by="name", always=("solve",))
 @pytest.mark.parametrize("name", POINTS)
 @pytest.mark.parametrize("library", LIBRARIES_HERE)
 def test_libraries_agree_with_numpy(name: str, library: str) -> None:

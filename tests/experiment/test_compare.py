@@ -86,7 +86,7 @@ def test_an_endless_program_is_measured_by_its_steps_and_has_not_failed(
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text(STEPS)
-    options = ("--on", "cpu:1,cpu:2", "--window", "500ms", "--for", "60s")
+    options = ("--on", "cpu:1,cpu:2", "--window", "500ms", "--for", "30s")
     answer = found(*options, "--", sys.executable, script)
     (point,) = answer["points"]
     assert (point["measure"], point["unit"]) == ("pace", "step")

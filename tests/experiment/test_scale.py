@@ -107,6 +107,7 @@ def test_the_same_time_for_more_work_is_weak_scaling(tmp_path: Path) -> None:
 
 
 @needs_two
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("options", [(), ("--weak",)], ids=["strong", "weak"])
 def test_the_verdict_on_whole_runs_follows_from_their_times(
     tmp_path: Path, options: tuple[str, ...]

@@ -13,7 +13,7 @@ import pytest
 from launch_process import HOST, STEP, TELL, launch, line, told
 from launch_trees import lumi
 
-from support import TEHO
+from support import SOAK, TEHO
 
 
 @pytest.mark.parametrize(
@@ -188,17 +188,20 @@ def test_a_system_that_refuses(tmp_path: Path, more: bool):
     assert "the cores of rank 0 are not changed: the system " in text
 
 
-def test_two_hundred_and_fifty_six_ranks_together(tmp_path: Path):
+@pytest.mark.soak
+def test_many_ranks_together(tmp_path: Path):
+    nodes = 32 if SOAK else 8  # with eight ranks each
+    count = 8 * nodes
     step = {
-        **STEP, "SLURM_STEP_NODELIST": "n[001-032]", "SLURM_STEP_NUM_TASKS": "256",
-        "SLURM_STEP_TASKS_PER_NODE": "8(x32)", "CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7",
+        **STEP, "SLURM_STEP_NODELIST": f"n[001-{nodes:03}]", "SLURM_STEP_NUM_TASKS": str(count),
+        "SLURM_STEP_TASKS_PER_NODE": f"8(x{nodes})", "CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7",
         "TMPDIR": str(tmp_path), "USER": "maija", "HOME": str(tmp_path),
     }  # fmt: skip
     (tmp_path / ".cache").mkdir()
     (tmp_path / ".cache" / "pip").mkdir()
     words = ["sh", "-c", 'echo "$RANK $LOCAL_RANK $NODE_RANK $MASTER_ADDR $MASTER_PORT"']
     ranks = []
-    for rank in range(256):
+    for rank in range(count):
         node, local = divmod(rank, 8)
         own = {"SLURM_PROCID": rank, "SLURM_LOCALID": local, "SLURM_NODEID": node}
         environment = {**os.environ, **step, **{name: str(value) for name, value in own.items()}}
@@ -212,7 +215,7 @@ def test_two_hundred_and_fifty_six_ranks_together(tmp_path: Path):
     assert {process.returncode for process in ranks} == {0}
     lines = [out.split() for out, _ in said]
     assert [(int(line[0]), int(line[1]), int(line[2])) for line in lines] == [
-        (rank, rank % 8, rank // 8) for rank in range(256)
+        (rank, rank % 8, rank // 8) for rank in range(count)
     ]
     assert len({(line[3], line[4]) for line in lines}) == 1
     assert lines[0][3] == "n001"

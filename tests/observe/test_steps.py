@@ -20,7 +20,7 @@ SLEEP = "import time; time.sleep({seconds})"
 
 
 def test_eight_tasks_on_two_nodes_make_one_recording(tmp_path: Path) -> None:
-    codes, said = wait(start(tmp_path, [SLEEP.format(seconds=1)] * 8, nodes=2))
+    codes, said = wait(start(tmp_path, [SLEEP.format(seconds=1)] * 8, nodes=2, report="brief"))
     assert codes == [0] * 8
     directory = only_run(tmp_path)
     run = read_run(directory)

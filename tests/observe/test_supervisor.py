@@ -43,11 +43,13 @@ def run(*command: str, **options) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.drawn(2, always=("0", "127"))
 @pytest.mark.parametrize("code", [0, 1, 2, 77, 126, 127, 128, 255])
 def test_the_exit_code_is_the_programs(code: int) -> None:
     assert run("sh", "-c", f"exit {code}").returncode == code
 
 
+@pytest.mark.drawn(2, always=("SIGKILL",))
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGINT", "SIGSEGV", "SIGUSR1", "SIGPIPE"])
 def test_death_by_a_signal_is_passed_on(name: str) -> None:
     number = getattr(signal, name)
@@ -212,6 +214,7 @@ class Listening:
         return self.process.stdout.readline().decode().strip() if ready else ""
 
 
+@pytest.mark.drawn(2, always=("SIGINT", "SIGTERM"))
 @pytest.mark.parametrize(
     "name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGCONT", "SIGWINCH"]
 )

@@ -74,6 +74,7 @@ def job(tmp_path: Path, home: Path) -> dict[str, str]:
         "SLURMD_NODENAME": "n1",
         "SLURM_CLUSTER_NAME": "test",
         "SLURM_NTASKS": "24",
+        "TEHO_REPORT": "none",
     }
 
 
@@ -101,7 +102,9 @@ def cpu_s(home: Path, node: str) -> float:
 
 
 def test_all_nodes_are_in_one_recording(job: dict[str, str], home: Path) -> None:
-    done = run(job, "sh", "-c", "cat; exec sleep 2", stdin="what the program reads\n")
+    done = run(
+        job, "sh", "-c", "cat; exec sleep 2", stdin="what the program reads\n", TEHO_REPORT="brief"
+    )
     assert (done.returncode, done.stdout) == (0, "what the program reads\n")
     found = recorded(home)
     assert [node.name for node in found.nodes] == ["n1", "n2", "n3"]
@@ -192,7 +195,7 @@ def test_a_slurm_that_only_shares_cores_gets_no_steps(job: dict[str, str], home:
 
 
 def test_without_srun_this_node_is_recorded(job: dict[str, str], home: Path) -> None:
-    without = {**job, "PATH": os.environ["PATH"]}
+    without = {**job, "PATH": os.environ["PATH"], "TEHO_REPORT": "brief"}
     done = run(without, "sleep", "1")
     assert done.returncode == 0
     assert [node.name for node in recorded(home).nodes] == ["n1"]

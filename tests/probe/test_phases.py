@@ -96,11 +96,11 @@ def test_phases_that_end_out_of_order_leave_none_open(probed: Probed) -> None:
         with teho.phase("outer"):
             held = left_open()
             next(held)
-            spin(0.3)
-        spin(1.5)
+            time.sleep(0.3)
+        time.sleep(1.5)
         held.close()
         if os.fork() == 0:
-            with teho.phase("of the child"): spin(1.5)
+            with teho.phase("of the child"): time.sleep(1.5)
             os._exit(0)
         os.wait()
         """

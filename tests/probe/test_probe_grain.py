@@ -12,7 +12,7 @@ from support import lacks_framework
 
 pytestmark = [
     pytest.mark.skipif(bool(lacks_framework("grain")), reason=lacks_framework("grain")),
-    pytest.mark.drawn(2, group="frameworks beside PyTorch"),
+    pytest.mark.drawn(1, group="frameworks beside PyTorch"),
 ]
 
 PROGRAM = """

@@ -9,7 +9,7 @@ from support import lacks_framework
 
 pytestmark = [
     pytest.mark.skipif(bool(lacks_framework("jax")), reason=lacks_framework("jax")),
-    pytest.mark.drawn(2, group="frameworks beside PyTorch"),
+    pytest.mark.drawn(1, group="frameworks beside PyTorch"),
 ]
 
 

@@ -170,7 +170,7 @@ def test_it_fits_the_page(visit, width, scheme):
     assert page.evaluate(OVERFLOW) == 0
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("width", [390, 1200])
 @pytest.mark.parametrize("least", [1e12, 2e13, 5e13, 8e13, 1.9e14, 6e14, 9e14])
 def test_no_name_overlaps_another(visit, width, least):

@@ -23,7 +23,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list
     """Record a step of four tasks on two nodes without common files; what they said, too."""
     homes = [tmp_path_factory.mktemp("n1"), tmp_path_factory.mktemp("n2")]
     programs = ["import time; time.sleep(1)"] * 3 + ["import time; time.sleep(1); exit(3)"]
-    _, said = wait(start(homes, programs, nodes=2))
+    _, said = wait(start(homes, programs, nodes=2, report="brief"))
     return [only_run(home) for home in homes], said
 
 

@@ -25,7 +25,7 @@ SCRIPT = """\
 SBATCH = shutil.which("sbatch")
 # The job ends the recorder, so what is used after the last sample is missing: several samples of
 # 200 ms come after the work.
-BURN = f"{sys.executable} -c 'import time\nwhile time.process_time() < 1: pass\ntime.sleep(1.5)'"
+BURN = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.5: pass\ntime.sleep(1.5)'"
 BROKEN = {
     "full disk": "TEHO_HOME=/dev/full/home",
     "home is a file": "TEHO_HOME=/etc/passwd",
@@ -81,8 +81,8 @@ def test_a_job_of_two_nodes_is_recorded(site: RecordingSite) -> None:
     assert [node.name for node in run.nodes] == ["gpu-n1", "gpu-n2"]
     used = [rows_of_node(path, node.name, "node", ["job_cpu_s"], []) for node in run.nodes]
     cpu_s = [rows.table["job_cpu_s"][-1].as_py() for rows in used if rows]
-    assert 1.8 <= cpu_s[0] <= 3
-    assert 0.9 <= cpu_s[1] <= 2
+    assert 0.9 <= cpu_s[0] <= 2.2
+    assert 0.4 <= cpu_s[1] <= 1.5
     shown = site.teho("report", job, "--format", "seff")
     assert "State: FAILED" in shown.stdout
     end = read_run(path).end
@@ -140,7 +140,7 @@ def test_a_job_of_grid_engine_is_recorded(arc4: GridEngineTwin, tmp_path: Path) 
     )
     rows = rows_of_node(directory, run.nodes[0].name, "node", ["job_cpu_s"], [])
     assert rows is not None
-    assert rows.table["job_cpu_s"][-1].as_py() >= 0.9
+    assert rows.table["job_cpu_s"][-1].as_py() >= 0.4
     shown = arc4.ask(*TEHO, "report", job, "--format", "seff")
     assert "State: COMPLETED" in shown.stdout, shown.stderr
 
