@@ -156,20 +156,20 @@ def test_the_documented_page_is_the_true_one() -> None:
 
 
 THREE = (
-    "3 NVIDIA H100 80GB HBM3. 1 more GPU is not part of this job. SM activity is available. "
-    "Energy is read from a counter"
+    "This job has 3 GPUs (NVIDIA H100 80GB HBM3). The node has 1 more GPU, which is not part of this "
+    "job. SM activity is available. Energy is read from a counter"
 )
 SOME = (
-    "2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB. SM activity is available on 2 of 3 "
-    "GPUs. Energy is available on 1 of 3 GPUs"
+    "This job has 3 GPUs (2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB). SM activity is "
+    "available on 2 of 3 GPUs. Energy is available on 1 of 3 GPUs"
 )
 OTHERS = msgspec.structs.replace(NO_AMD, others=(gpu(0),))
-LOST = Missing(Reason.FAILED, "the GPU is lost")
+WHY_LOST = Missing(Reason.FAILED, "the GPU is lost")
 LOST = msgspec.structs.replace(
     H100,
     devices=(gpu(0), gpu(1)),
     others=(),
-    signals={gpu(0).id: signals(), gpu(1).id: dict.fromkeys(GPU_METRICS, LOST)
+    signals={gpu(0).id: signals(), gpu(1).id: dict.fromkeys(GPU_METRICS, WHY_LOST)
              | {"gpu_xid_errors": 1}},
 )  # fmt: skip
 HALF = "SM activity is available on 1 of 2 GPUs. Energy is available on 1 of 2 GPUs"
@@ -186,7 +186,8 @@ HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
         ([H100, HUNG], f"✗ {THREE.replace('.', '. It hangs.', 1)}."),
         (
             [LOST],
-            f"✗ 2 NVIDIA H100 80GB HBM3. GPU 1 cannot be read: {LOST.detail}. {HALF}.",
+            f"✗ This job has 2 GPUs (NVIDIA H100 80GB HBM3). GPU 1 cannot be read: {WHY_LOST.detail}. "
+            f"{HALF}.",
         ),
     ],
 )
