@@ -92,12 +92,12 @@ def bill_of(run: Run, summary: Summary) -> RunBill | None:
             "node the job ran, or how its cores are counted",
         )
     (cost,) = costs.values()
-    unused, of = _unused(run, summary, used, cost)
+    unused, resource = _unused(run, summary, used, cost)
     return RunBill(
         cluster=cluster.title,
         cost=cost,
         unused=unused,
-        unused_is_of=of,
+        unused_is_of=resource,
         at_limit=used.cost(run.limit_s).amount if run.limit_s else None,
         notes=tuple(used.notes()),
     )

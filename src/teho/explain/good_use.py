@@ -96,5 +96,5 @@ def _most_used(run: Run, program: str) -> str:
     share = 100 * samples[most] / sum(use.samples for use in uses)
     if share < _LEAST_PERCENT or not name:
         return ""
-    of = "" if file in {name, *(use.file for use in uses)} else f" of {file}"
-    return f"spent {share:.0f} % of its CPU time in `{name}`{of}"
+    in_file = "" if file in {name, *(use.file for use in uses)} else f" of {file}"
+    return f"spent {share:.0f} % of its CPU time in `{name}`{in_file}"

@@ -87,7 +87,11 @@ class Programs:
         """Return the programs that were seen most often, each with its most repeated command."""
         found = []
         for name, seen in self._programs.items():
-            own = [(text, one) for (of, text), one in self._commands.items() if of == name and text]
+            own = [
+                (text, one)
+                for (program, text), one in self._commands.items()
+                if program == name and text
+            ]
             text, most = max(own, key=lambda pair: len(pair[1].processes), default=("", _Seen()))
             found.append(
                 ProgramUse(

@@ -161,17 +161,17 @@ def _grid(
 
 def _epochs(measured: Measured) -> str:
     """Return the number of images on which each placement was trained."""
-    of: dict[int, dict[str, None]] = {}
+    placements: dict[int, dict[str, None]] = {}
     for one in measured.timings:
         if "images" in one.point:
-            of.setdefault(one.point["images"], {})[of_placement(one.placement)] = None
+            placements.setdefault(one.point["images"], {})[of_placement(one.placement)] = None
     told = [
         f"{format_count(images)} image{'s' if images != 1 else ''} on {joined(list(places))}"
-        for images, places in of.items()
+        for images, places in placements.items()
     ]
     if not told:
         return ""
-    more = "; to use all of CIFAR-10: `--images 50000`" if min(of) < ALL_IMAGES else ""
+    more = "; to use all of CIFAR-10: `--images 50000`" if min(placements) < ALL_IMAGES else ""
     return f"An epoch has {', and '.join(told)}{more}"
 
 
@@ -182,7 +182,8 @@ def _peaks(measured: Measured, phases: Sequence[str]) -> str:
         rate = format_rate(peak, UNITS[measured.figure])
         said.setdefault(whose_peak(measured, placement), []).append(f"{group} {rate}".strip())
     return "; ".join(
-        f"Peak of {of}, published by its maker: {', '.join(own)}" for of, own in said.items()
+        f"Peak of {device}, published by its maker: {', '.join(own)}"
+        for device, own in said.items()
     )
 
 

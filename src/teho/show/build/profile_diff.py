@@ -68,7 +68,7 @@ def trace_diff_document(first: Profiled, second: Profiled, names: Sequence[str])
     operators = _pairs([_operators(one) for one in shown])
     categories = _pairs([dict(_per_step(one, category_times(one))) for one in shown])
     more = any(len(one.traces) > 1 for one in both)
-    of = " of the rank with the longest step" if more else ""
+    of_rank = " of the rank with the longest step" if more else ""
     a_step = "a step" if all(one.step_count for one in shown) else "the trace"
     return document(
         title=f"teho diff {' '.join(names)}",
@@ -77,13 +77,17 @@ def trace_diff_document(first: Profiled, second: Profiled, names: Sequence[str])
         facts=tuple(_facts(both, names)),
         tables=(
             _table("parts", f"Parts of {a_step}", "the GPU was", names, parts),
-            _first_rows(_table("kernels", f"Kernels{of}", "kernel", names, kernels), "kernels"),
             _first_rows(
-                _table("operators", f"Operators on the CPU{of}", "operator", names, operators),
+                _table("kernels", f"Kernels{of_rank}", "kernel", names, kernels), "kernels"
+            ),
+            _first_rows(
+                _table("operators", f"Operators on the CPU{of_rank}", "operator", names, operators),
                 "operators",
             ),
             msgspec.structs.replace(
-                _table("categories", f"Kernels by category{of}", "category", names, categories),
+                _table(
+                    "categories", f"Kernels by category{of_rank}", "category", names, categories
+                ),
                 level="why",
             ),
             *_memory_tables(shown, names),

@@ -66,7 +66,7 @@ def find_masks(
     return None
 
 
-def _masks(loop: ast.For, of: Loop, function: Function) -> Iterator[_Mask]:
+def _masks(loop: ast.For, parsed_loop: Loop, function: Function) -> Iterator[_Mask]:
     """Yield the comparisons of an array from before a loop with an item of the loop."""
     keys = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
     parents = {child: node for node in ast.walk(loop) for child in ast.iter_child_nodes(node)}
@@ -81,7 +81,7 @@ def _masks(loop: ast.For, of: Loop, function: Function) -> Iterator[_Mask]:
             if not is_key or not isinstance(array, (ast.Name, ast.Attribute)):
                 continue
             given = function.assigned.get(root_name(array), [])
-            if any(of.line <= one.line <= of.last for one in given):
+            if any(parsed_loop.line <= one.line <= parsed_loop.last for one in given):
                 continue
             outer = parents.get(node)
             targets = outer.targets if isinstance(outer, ast.Assign) else []
