@@ -56,7 +56,7 @@ def page(teho: Teho, env: dict[str, str]) -> list[str]:
 
 
 def nvidia(survey: Survey) -> Answers:
-    (answers,) = (one for one in survey.gpus if one.of == "nvidia")
+    (answers,) = (one for one in survey.gpus if one.source == "nvidia")
     return answers
 
 
@@ -167,7 +167,7 @@ def test_figures_that_a_page_has_not_renewed_yet_are_to_come(teho: Teho, stub: P
 def test_an_mi250x_node(tmp_path: Path) -> None:
     tree = build_mi250x(tmp_path, busy=[90, 80, 0, 0, 0, 0, 0, 0])
     survey = take_survey({}, tree.root)
-    (answers,) = (one for one in survey.gpus if one.of == "amd")
+    (answers,) = (one for one in survey.gpus if one.source == "amd")
     assert len(answers.devices) == 8
     assert answers.signals[answers.devices[0].id]["gpu_busy_percent"] == 90
     silent = answers.signals[answers.devices[1].id]["gpu_power_w"]

@@ -297,7 +297,7 @@ def amount(billing: Billing, hours: float, quantities: dict[str, float]) -> floa
     """Work out a bill as the site's formula says, apart from Teho's own planner."""
 
     def term(one: Term) -> float:
-        value = quantities.get(one.of, 0) * one.times / one.per
+        value = quantities.get(one.quantity, 0) * one.times / one.per
         return math.ceil(value) if one.up else value
 
     largest = max((term(one) for one in billing.largest), default=0)
@@ -329,7 +329,7 @@ def test_what_is_free_is_not_billed_and_what_the_gpus_cost_is_told(name: str):
             continue
         billing = CLUSTERS[name].billing[partition.billing]
         terms = (*billing.sum, *billing.largest)
-        counted = {term.of for term in terms}
+        counted = {term.quantity for term in terms}
         assert not counted & free.get(f"{name}-{partition.billing}", set())
         assert name != "roihu" or "local_disk_gib" not in counted
         has_gpus = any(kind_of(name, kind).gpu for kind in partition.kinds)

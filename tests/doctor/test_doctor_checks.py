@@ -190,7 +190,9 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      "The driver on ARC4's compute nodes is too old for pytorch: CUDA 13.0 needs driver 580"),
     ("packages", changed(python=twice()), WARNING, False, "PyTorch is installed 2 times"),
     ("packages",
-     changed(survey=survey(Answers(of="amd", devices=(gpu(vendor="amd", architecture="gfx90a"),)))),
+     changed(survey=survey(
+         Answers(source="amd", devices=(gpu(vendor="amd", architecture="gfx90a"),))
+     )),
      CRITICAL, False, "PyTorch is built for CUDA, but the GPU"),
     ("packages", changed(python=python(INTEL, pytorch=report(kind="xpu", gpus=0))), CRITICAL, False,
      "PyTorch is built for Intel's GPUs, but the GPU"),
@@ -559,7 +561,7 @@ def test_a_check_that_is_not_there_is_named() -> None:
 
 def test_amd_gpus_are_judged_by_their_names() -> None:
     devices = [gpu(vendor="amd", name="AMD Instinct MI250X", architecture="gfx90a")]
-    answers = Answers(of="amd", devices=tuple(devices))
+    answers = Answers(source="amd", devices=tuple(devices))
     rocm = build(kind="rocm", toolkit="6.2", version="2.5.1+rocm6.2")
 
     def state_with(*architectures: str) -> str:

@@ -51,7 +51,7 @@ def cluster(
         dialect=Dialect(**told | (dialect or {})),
         account=Account(required=False, example="lab", source="S"),
         qos={"normal": Qos(source="S"), **(qos or {})}, enforced=enforced,
-        billing={"gpu": Billing(unit="hours", sum=(Term(of="cpus"),), source="S")},
+        billing={"gpu": Billing(unit="hours", sum=(Term(quantity="cpus"),), source="S")},
         counted_gpus=("a100",),
     )  # fmt: skip
 

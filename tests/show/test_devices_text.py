@@ -69,7 +69,7 @@ def signals(factor: float = 1, **more: Signal) -> dict[str, Signal]:
 
 
 NODE = Answers(
-    of="node",
+    source="node",
     signals={
         "node": {
             "cpu_busy_percent": 12.5,
@@ -81,7 +81,7 @@ NODE = Answers(
         }
     },
 )
-NO_AMD = Answers(of="amd", state="absent", why="no AMD GPU on this node")
+NO_AMD = Answers(source="amd", state="absent", why="no AMD GPU on this node")
 
 
 def survey(*gpus: Answers, **more: object) -> Survey:
@@ -103,7 +103,7 @@ def survey(*gpus: Answers, **more: object) -> Survey:
 
 
 H100 = Answers(
-    of="nvidia",
+    source="nvidia",
     devices=(gpu(0), gpu(1), gpu(2)),
     others=(gpu(3),),
     signals={
@@ -115,7 +115,7 @@ H100 = Answers(
     notes=("the driver does not count the work of each process (accounting mode is off)",),
 )
 SLICES = Answers(
-    of="nvidia",
+    source="nvidia",
     devices=(
         gpu(0, id="MIG-0", name="NVIDIA A100 MIG 3g.20gb", parent_id="GPU-0", power_limit_w=None),
         gpu(1, id="MIG-1", name="NVIDIA A100 MIG 3g.20gb", parent_id="GPU-0", power_limit_w=None),
@@ -204,7 +204,7 @@ def test_a_package_is_counted_by_one_of_its_dies() -> None:
     )
     silent = signals(gpu_energy_j=LACKING)
     answers = Answers(
-        of="nvidia", devices=pair, signals={pair[0].id: signals(), pair[1].id: silent}
+        source="nvidia", devices=pair, signals={pair[0].id: signals(), pair[1].id: silent}
         | {pair[2].id: signals()},
     )  # fmt: skip
     assert "read from a counter" in render_devices(survey(answers), width=300, color=False)

@@ -264,7 +264,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def nvidia_driver(self) -> Union[Driver, None]:
         """This node's driver, on a login node the compute nodes' driver; None: not known."""
-        versions = next((one.versions for one in self.survey.gpus if one.of == "nvidia"), {})
+        versions = next((one.versions for one in self.survey.gpus if one.source == "nvidia"), {})
         version = versions.get("driver by NVML") or versions.get("NVIDIA driver", "")
         if version:
             return Driver(

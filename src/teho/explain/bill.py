@@ -169,7 +169,7 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
                 )
             return Cost(amount=0.0, unit="", sum="", source=partition.source)
         billing = self.cluster.billing[partition.billing]
-        needed = {term.of for term in (*billing.sum, *billing.largest)}
+        needed = {term.quantity for term in (*billing.sum, *billing.largest)}
         self._check_nodes(needed)
         use = BilledUse(
             nodes=self.node_count,
@@ -247,7 +247,7 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
         """Yield what the bill does not include."""
         billing = self.cluster.billing.get(self.partition.billing)
         terms = (*billing.sum, *billing.largest) if billing else ()
-        if any(term.of == "local_disk_gib" for term in terms):
+        if any(term.quantity == "local_disk_gib" for term in terms):
             yield (
                 "The cost does not include local disk: a recording does not say how much local "
                 "disk the job requested."

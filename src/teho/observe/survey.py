@@ -84,7 +84,7 @@ def take_survey(
         cpu_model=facts.cpu_model,
         visible=visible,
         system=_system(environment, root),
-        node=answers.get("node", Answers(of="node")),
+        node=answers.get("node", Answers(source="node")),
         gpus=tuple(answers[vendor] for vendor in VENDORS),
     )
 
@@ -94,7 +94,7 @@ def _answers(name: str, call: IsolatedCall) -> Answers:
     if isinstance(found, Answers):
         return found
     return Answers(
-        of=name,
+        source=name,
         state="failed",
         why=found.why,
         next_step="report this to the administrator; `dmesg` may show the driver's error",
@@ -108,7 +108,7 @@ def _driver(name: str) -> str:
 def _ask_node(environment: Mapping[str, str], root: Path, cores: tuple[int, ...]) -> Answers:
     source = HostSource(None, cores, environment, root)
     try:
-        return Answers(of="node", signals=_signals(source, "node"), notes=source.notes)
+        return Answers(source="node", signals=_signals(source, "node"), notes=source.notes)
     finally:
         source.close()
 
@@ -118,7 +118,7 @@ def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path, *, signal
         source = VENDORS[vendor].open_source(environment, root)
     except DeviceError as error:
         return Answers(
-            of=vendor,
+            source=vendor,
             state="absent",
             why=error.found,
             next_step=error.next_step,
@@ -127,7 +127,7 @@ def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path, *, signal
         )
     try:
         return Answers(
-            of=vendor,
+            source=vendor,
             devices=source.devices,
             others=other_devices(vendor, root, source.devices),
             signals=_signals(source, "gpu") if signals else {},

@@ -28,7 +28,7 @@ def check(snapshot: Snapshot) -> Outcome:
             f"The driver of the GPUs does not work: {first.why}.",
             "End this job, and submit it again without this node: "
             f"`--exclude={snapshot.survey.host}`. Report the node to the administrator.",
-            ("vendor", first.of.upper(), ""),
+            ("vendor", first.source.upper(), ""),
             dooms=bool(asked),
         )
     if not snapshot.in_job:

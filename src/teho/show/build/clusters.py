@@ -366,7 +366,9 @@ def _gpu(gpu: Gpu) -> str:
 
 
 def _term(term: Term) -> str:
-    text = _spoken(term.of.removesuffix("_gib")) + (" in GiB" if term.of.endswith("_gib") else "")
+    text = _spoken(term.quantity.removesuffix("_gib")) + (
+        " in GiB" if term.quantity.endswith("_gib") else ""
+    )
     text = f"{term.gpu_type} {text}" if term.gpu_type else text
     if term.per != 1:
         text += f" / {term.per:g}"
