@@ -243,7 +243,7 @@ def _teho(case: Case, seconds: float, folder: Path) -> Found:
         say(f"{case.path.stem}: not read from outside: {main.why_inside}")
     lines, kinds = _lines_of(main, case)
     shares = _normal({name: sum(of.values()) for name, of in lines.items()})
-    return Found(case, truth, shares, kinds, main.independent_looks)
+    return Found(case, truth, shares, kinds, main.independent_samples)
 
 
 def _lines_of(

@@ -13,7 +13,7 @@ import pytest
 from standins import GPU, on_cpu, on_gpu, with_cupy
 
 from support import FRAMEWORKS, lacks_framework
-from teho.bench.example import OutputCheck, told_group
+from teho.bench.example import OutputCheck, shown_group
 from teho.bench.examples import BANDWIDTH, EXAMPLES, LIBRARIES, MATMUL, SOLVE
 from teho.bench.measure import Effort, measure
 from teho.bench.worker import PROGRAMS, Worker
@@ -326,7 +326,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
             self.library, self.placement = library, placement
             self.name = f"{library} on {placement.name}"
 
-        def ask(self, command, limit_s, look=None):
+        def ask(self, command, limit_s, poll=None):
             if command is None:
                 yield {"at": "ready", "version": "1", "python": "3", "device": "", "threads": 1}
                 return
@@ -363,9 +363,9 @@ def test_a_program_that_does_not_answer_leaves_the_others_half_of_the_time(
     module = importlib.import_module("teho.bench.measure")
 
     class Hangs(module.Worker):
-        def ask(self, command, limit_s, look=None):
+        def ask(self, command, limit_s, poll=None):
             if command is None or self.placement.gpus:
-                yield from super().ask(command, limit_s, look)
+                yield from super().ask(command, limit_s, poll)
                 return
             module.time.clock.now += limit_s
             yield {"at": "gone", "why": "time", "text": "no answer"}
@@ -391,8 +391,8 @@ def test_only_a_feed_with_settings_is_shown_with_them(asked: list[tuple[str, Poi
         "Highest rates: host memory 1 images/s at batch 16. Host memory: 1 G"
     )
     point = {"batch": 16, "images": 48}
-    assert told_group("workers: 4", "loader", point) == "workers: 4"
-    assert told_group("8 × 8", "kernel", {"systems": 1}) == "8 × 8"
+    assert shown_group("workers: 4", "loader", point) == "workers: 4"
+    assert shown_group("8 × 8", "kernel", {"systems": 1}) == "8 × 8"
 
 
 def test_the_largest_problems_come_last(asked: list[tuple[str, Point]]) -> None:

@@ -49,7 +49,7 @@ class Read:
 def test_use_is_the_mean_of_the_placements_own_gpu(values, busy) -> None:
     watch = Watch([Read(*values)])
     for _ in values:
-        watch.look((GPU,))
+        watch.sample((GPU,))
     assert watch.seen() == Seen(None, None, busy)
     assert watch.seen() == Seen()  # the next phase begins with nothing
 

@@ -181,7 +181,7 @@ def test_a_limit_that_is_far_or_was_always_near_is_not_told(
     command, out = teller(tmp_path)
     directory = LoadedRun.open("last").directory
     watcher = _Watcher(WatchPlan((command,), None), Settings(), directory, os.getpid())
-    watcher.look()
+    watcher.check()
     assert not out.exists()
     assert watcher._limit_due_s == pytest.approx(time.monotonic() + due_s, abs=60)
 
@@ -227,18 +227,18 @@ def test_a_run_that_is_stuck_is_told_once_and_ended_after_the_time(
     clock = [1000.0]
     monkeypatch.setattr("teho.cli.run_watch.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(LoadedRun, "findings", property(lambda _: [_Finding()]))
-    watcher.look()
+    watcher.check()
     assert not out.exists()  # stuck for 10 min; the user gave 15
     assert sleeper.poll() is None
     clock[0] += 301.0
-    watcher.look()
+    watcher.check()
     assert sleeper.wait(10) == -signal.SIGTERM
     assert out.read_text().splitlines()[0] == f"stuck: stuck: {_Finding.sentence}"
     assert watcher.troubles == [
         "the run was stuck for 15 min 1 s, so Teho sent SIGTERM to the program (--if-stuck)"
     ]
     clock[0] += 60.0
-    watcher.look()
+    watcher.check()
     assert out.read_text().count("stuck: stuck:") == 1
 
 
@@ -249,10 +249,10 @@ def test_a_run_that_goes_on_again_is_forgotten(teho: Teho, monkeypatch: pytest.M
     )
     found = [_Finding()]
     monkeypatch.setattr(LoadedRun, "findings", property(lambda _: found))
-    watcher.look()
+    watcher.check()
     assert watcher._stuck_s is not None
     found.clear()
-    watcher.look()
+    watcher.check()
     assert watcher._stuck_s is None
 
 
@@ -263,11 +263,11 @@ def test_a_costly_report_is_made_less_often(teho: Teho, monkeypatch: pytest.Monk
     clock, used = [900.0], iter([2.0, 5.0, 6.2])
     monkeypatch.setattr("teho.cli.run_watch.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(run_watch_module, "_cpu_s", lambda: next(used))
-    watcher.look()  # imports what all reports need: this time does not count
+    watcher.check()  # imports what all reports need: this time does not count
     clock[0] = 911.0
     assert watcher.is_due
     clock[0] = 1000.0
-    watcher.look()
+    watcher.check()
     for later_s, is_due in ((21.0, False), (59.0, False), (61.0, True)):
         clock[0] = 1000.0 + later_s
         assert watcher.is_due is is_due  # 1.2 s of CPU time in 60 s are 2 %

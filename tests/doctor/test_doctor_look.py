@@ -22,9 +22,9 @@ from stubs.proc_tree import plant
 from support import is_gone, wait_for
 from teho.doctor.checks._processes import cores_of_process
 from teho.doctor.collect import collect_snapshot
-from teho.doctor.files import look_at, read_quotas, sample
+from teho.doctor.files import folder_facts, read_quotas, sample
 from teho.doctor.machine import cores_of_numa, gpu_files, read_clock, read_limits, threads_per_core
-from teho.doctor.python import look_into, or_missing, see
+from teho.doctor.python import or_missing, read_python, see
 from teho.doctor.snapshot import ClockState, DataSample, Folder, FrameworkReport, Proxy, Python
 from teho.launch.binding import physical_cores
 from teho.model.missing import Missing, Reason
@@ -76,11 +76,11 @@ def test_ctrl_c_ends_all_asking_processes(tmp_path: Path) -> None:
 
 
 def test_a_folder_has_its_file_system(tmp_path: Path) -> None:
-    shared = look_at("/dev/shm")
+    shared = folder_facts("/dev/shm")
     assert shared.is_memory
     assert shared.mounted_on == "/dev/shm"
     (tmp_path / ".bashrc").write_text("# >>> conda initialize >>>\n")
-    home = look_at(str(tmp_path), is_home=True)
+    home = folder_facts(str(tmp_path), is_home=True)
     assert home.holds_conda_init
     assert not home.is_network
     witness = subprocess.run(
@@ -111,9 +111,9 @@ def test_a_file_system_that_hangs_is_a_gap(tmp_path: Path, monkeypatch: pytest.M
     def hang(path: str, *, is_home: bool = False) -> Folder:
         if is_home:
             time.sleep(1000)
-        return look_at(path)
+        return folder_facts(path)
 
-    monkeypatch.setattr(teho.doctor.collect, "look_at", hang)
+    monkeypatch.setattr(teho.doctor.collect, "folder_facts", hang)
     monkeypatch.setattr(teho.doctor.collect, "_FILES_S", 1.0)
     snapshot = collect_snapshot(here(HOME=str(tmp_path)), data=str(tmp_path))
     home = snapshot.folders["home"]
@@ -234,7 +234,7 @@ def test_a_proxy_is_tried_and_its_password_kept() -> None:
 
 
 def asked(path: Path | str, **more: str) -> Python | Missing:
-    return or_missing(look_into(str(path), here(**more)).answer(Python))
+    return or_missing(read_python(str(path), here(**more)).answer(Python))
 
 
 def test_a_build_for_cpus_in_a_virtual_environment(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from experiment.simulated import RUN_S, Simulated
 from teho.errors import InputError
 from teho.experiment.attempt import Attempt
-from teho.experiment.confidence import LONG_SECOND_LOOKS, first_look, second_look
+from teho.experiment.confidence import LONG_SECOND_CHECKS, first_check, second_check
 from teho.experiment.pace import Pace
 from teho.experiment.search_space import Room
 from teho.experiment.tune import tune
@@ -41,7 +41,7 @@ def tuned_by(
         room,
         frozenset(allowed),
         for_s,
-        tell=lambda _: None,
+        progress=lambda _: None,
         clock=program.clock,
     )
 
@@ -364,7 +364,7 @@ def test_an_early_end_gives_the_result_so_far(at: int) -> None:
 )
 def test_a_program_without_a_pace_is_refused(base: Attempt, found: str) -> None:
     with pytest.raises(InputError, match=found):
-        tune(lambda *_: base, ("x",), ROOM, frozenset(), 60, tell=lambda _: None)
+        tune(lambda *_: base, ("x",), ROOM, frozenset(), 60, progress=lambda _: None)
 
 
 @settings(max_examples=30)
@@ -400,7 +400,7 @@ def test_noise_is_not_called_a_gain(noise: float) -> None:
 
 @pytest.mark.parametrize(
     ("look", "count"),
-    [(first_look, 3), (first_look, 4), *((second_look, n) for n in LONG_SECOND_LOOKS)],
+    [(first_check, 3), (first_check, 4), *((second_check, n) for n in LONG_SECOND_CHECKS)],
 )
 def test_the_interval_holds_the_truth_as_often_as_it_says(look, count: int) -> None:
     chance, missed = random.Random(1), 0
@@ -415,14 +415,14 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(look, count: int) -> N
 
 
 def test_one_disturbed_pair_of_ten_hides_no_gain() -> None:
-    gain = second_look([(1.0, 1.5 + number / 100) for number in range(9)] + [(1.0, 0.3)])
+    gain = second_check([(1.0, 1.5 + number / 100) for number in range(9)] + [(1.0, 0.3)])
     assert 1.5 <= gain.low <= gain.times <= gain.high <= 1.6
 
 
 def test_a_disturbed_machine_is_looked_at_again() -> None:
     program = Simulated(starved, noise=0.4, seed=3, settings={"dataset_bytes": 1})
     tuned = tuned_by(program, for_s=6000)
-    assert tuned.gain.pairs in LONG_SECOND_LOOKS
+    assert tuned.gain.pairs in LONG_SECOND_CHECKS
     assert tuned.outcome == "gain"
 
 

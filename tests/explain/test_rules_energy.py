@@ -15,7 +15,7 @@ def made(apart: object = 0.0, *, gpus: int = 2, **behind: object):
     run, summary = scenario(NodePart(gpus=[gpu()] * gpus))
     node = summary.nodes[0]
     first = node.gpus[0]
-    energy = msgspec.structs.replace(first.energy, apart_percent=apart, **behind)
+    energy = msgspec.structs.replace(first.energy, difference_percent=apart, **behind)
     changed = (msgspec.structs.replace(first, energy=energy), *node.gpus[1:])
     node = msgspec.structs.replace(node, gpus=changed)
     return run, msgspec.structs.replace(summary, nodes=(node,))

@@ -238,7 +238,7 @@ def test_jobs_without_gpus_that_leave_no_core_for_gpus(
 def test_gpus_that_nobody_could_use_are_not_in_the_sums() -> None:
     jobs = [job(1, partition="gpu", cores=40, cpu_s=36 * HOUR), with_gpus(0.0, number=2)]
     total = digest_of(
-        jobs, POLICY, since=SINCE, until=UNTIL, whose="all users", gpu_nodes=GPU_NODES
+        jobs, POLICY, since=SINCE, until=UNTIL, selection="all users", gpu_nodes=GPU_NODES
     )
     assert [one.kind for one in total.waste] == ["gpus_blocked", "gpu_never_used"]
     assert total.wasted.gpu_hours == total.used.gpu_hours == 1
@@ -377,7 +377,7 @@ def test_running_jobs_come_first() -> None:
 
 
 def digest(jobs: list[AccountedJob]) -> Digest:
-    return digest_of(jobs, POLICY, since=SINCE, until=UNTIL, whose="all users")
+    return digest_of(jobs, POLICY, since=SINCE, until=UNTIL, selection="all users")
 
 
 def clean(numbers: range, seed: int) -> Iterator[AccountedJob]:
@@ -623,7 +623,7 @@ class Measured(Recordings):
 def test_the_digest_adds_up_the_energy_of_idle_gpus(home: Path) -> None:
     jobs = [job(1, gpus=2), job(2, gpus=2)]
     total = digest_of(
-        jobs, POLICY, since=SINCE, until=UNTIL, whose="anna", recordings=Measured(home, POLICY)
+        jobs, POLICY, since=SINCE, until=UNTIL, selection="anna", recordings=Measured(home, POLICY)
     )
     by_kind = {one.kind: one.amounts.energy_j for one in total.waste}
     assert by_kind == {"gpu_never_used": 720_000.0, "gpu_processes_gone": 180_000.0}

@@ -12,7 +12,7 @@ MAIN = Frame("/home/ann/train.py", "<module>", 40, "main()")
 
 
 def seen(*frames: Frame, wall_s: float = 1.0, state: State = State.NATIVE) -> Seen:
-    return Seen(frames=(*frames, MAIN), state=state, looks=20, wall_s=wall_s)
+    return Seen(frames=(*frames, MAIN), state=state, samples=20, wall_s=wall_s)
 
 
 def library(file: str, text: str = "", function: str = "f") -> Frame:
@@ -130,7 +130,7 @@ JAX_LOWER = [library(PXLA, function="lower_sharding_computation"), *JAX_CALL[2:]
         ),
         (seen(own("graph.launch()"), state=State.DEVICE), Doing.DEVICE),
         (seen(own("input()"), state=State.WAITING), Doing.WAITING),
-        (Seen(frames=(), state=State.PYTHON, looks=1, wall_s=1.0), Doing.PYTHON),
+        (Seen(frames=(), state=State.PYTHON, samples=1, wall_s=1.0), Doing.PYTHON),
     ],
 )
 def test_what_a_stack_tells(stack: Seen, doing: Doing) -> None:

@@ -39,7 +39,7 @@ def train(steps):
     for number in range(1, steps + 1):
         with jax.profiler.TraceAnnotation("loop step %d" % number):
             x = step(x)
-        NOTES.step(is_told=True)
+        NOTES.step(is_reported=True)
 def ended():
     assert state.lock is lock and state.profile_session is None
 train(1)

@@ -74,7 +74,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     directory.mkdir()
     monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
     monkeypatch.setattr(command, "_PAUSE_S", 0.01)
-    monkeypatch.setattr(jobs, "_LOOKS_S", (0.0, 0.02, 0.05))
+    monkeypatch.setattr(jobs, "_PAUSES_S", (0.0, 0.02, 0.05))
     return Site(directory)
 
 
@@ -93,7 +93,7 @@ def submission(**changes: object) -> Submission:
 
 def submit(of: Submission, kept: list[Submission] | None = None) -> Submission:
     return jobs.submit(
-        SLURM, of, (kept if kept is not None else []).append, looks_s=(0.0, 0.02, 0.05)
+        SLURM, of, (kept if kept is not None else []).append, pauses_s=(0.0, 0.02, 0.05)
     )
 
 
@@ -211,7 +211,7 @@ def test_a_job_of_grid_engine_that_has_ended_is_a_doubt(site: Site):
     site.stub("qstat", "echo 'Following jobs do not exist: *' >&2; exit 1")
     site.stub("qacct", f"printf '====\\njobnumber 5\\njobname job\\nqsub_time {now}\\n'")
     with pytest.raises(LostSubmissionError, match="job 5 has the same name"):
-        jobs.submit(GridEngine("x"), submission(name=""), lambda _: None, looks_s=(0.0,))
+        jobs.submit(GridEngine("x"), submission(name=""), lambda _: None, pauses_s=(0.0,))
 
 
 def test_nothing_in_the_environment_changes_what_the_script_says(

@@ -21,7 +21,7 @@ def process(phases: dict[str, float]) -> WatchedProcess:
         python="3.11.7",
         began_s=0.0,
         until_s=10.0,
-        stacks=(Seen(frames=(frame,), state=State.PYTHON, looks=200, wall_s=10.0),),
+        stacks=(Seen(frames=(frame,), state=State.PYTHON, samples=200, wall_s=10.0),),
         phases=phases,
     )
 
@@ -61,9 +61,9 @@ def test_a_process_of_several_is_not_told_by_a_number_of_its_place() -> None:
 
 
 def test_each_share_has_its_interval() -> None:
-    shared = msgspec.structs.replace(process({}), independent_looks=100.0)
+    shared = msgspec.structs.replace(process({}), independent_samples=100.0)
     other = Frame("/home/ann/a.py", "f", 4, "time.sleep(1)")
-    rest = Seen(frames=(other,), state=State.SLEEPING, looks=60, wall_s=6.0)
+    rest = Seen(frames=(other,), state=State.SLEEPING, samples=60, wall_s=6.0)
     first = msgspec.structs.replace(shared.stacks[0], wall_s=4.0)
     shared = msgspec.structs.replace(shared, stacks=(rest, first))
     table, lines = time_tables(program_of([shared]), 1)
@@ -96,7 +96,7 @@ def test_what_leads_to_several_sections_is_left_out() -> None:
     main = Frame("/home/ann/a.py", "<module>", 40, "main()")
     own = [Frame("/home/ann/a.py", name, line, "f()") for name, line in (("f", 3), ("evaluate", 9))]
     stacks = tuple(
-        Seen(frames=(frame, main), state=State.NATIVE, looks=50, wall_s=5.0) for frame in own
+        Seen(frames=(frame, main), state=State.NATIVE, samples=50, wall_s=5.0) for frame in own
     )
     _, table = time_tables(program_of([msgspec.structs.replace(process({}), stacks=stacks)]), 1)
     assert [row["line"] for row in table.rows] == [

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from teho.stage.location import Location, location_of
 from trees import content, make_tree, program, result
 
 import teho.stage.staging
@@ -21,7 +22,6 @@ from support import TEHO
 from teho.cli.group import teho as commands
 from teho.errors import InputError
 from teho.stage.archive import Archive
-from teho.stage.look import Looked, look
 from teho.stage.machine import Machine
 from teho.stage.plan import entries, plan_copy
 
@@ -376,14 +376,14 @@ def test_any_part_of_an_archive_can_be_sent_alone(tmp_path: Path) -> None:
 def _on(monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
     """Change what is seen of the destination's file system."""
 
-    def changed(machine: Machine, path: str, *, quotas: bool = False) -> Looked:
-        found = look(machine, path, quotas=quotas)
+    def changed(machine: Machine, path: str, *, quotas: bool = False) -> Location:
+        found = location_of(machine, path, quotas=quotas)
         if not quotas:  # the source
             return found
         folder = msgspec.structs.replace(found.folder, **changes)
         return found._replace(folder=folder)
 
-    monkeypatch.setattr(teho.stage.staging, "look", changed)
+    monkeypatch.setattr(teho.stage.staging, "location_of", changed)
 
 
 def _stage(*words: str | Path) -> Result:

@@ -30,7 +30,7 @@ def test_what_was_seen_adds_up(tmp_path: Path) -> None:
     (process,) = watched_processes(tmp_path, problems)
     assert problems == []
     assert (process.node, process.pid, process.wall_s) == ("n-1", 7, 2.0)
-    assert [(one.wall_s, one.looks, one.state) for one in process.stacks] == [
+    assert [(one.wall_s, one.samples, one.state) for one in process.stacks] == [
         (2.0, 18, State.NATIVE)
     ]
     assert process.stacks[0].frames[0].function == "f"

@@ -64,7 +64,7 @@ def test_a_call_that_was_seen_to_last_is_native_and_the_rest_python(tmp_path: Pa
         (5, State.SLEEPING): 1.0,
     }
     assert process.wall_s == 40.0
-    assert process.independent_looks == pytest.approx(100)
+    assert process.independent_samples == pytest.approx(100)
 
 
 def test_without_such_looks_a_call_counts_as_lasting(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_rarer_looks_count_less(tmp_path: Path) -> None:
         slice_of(100.0, {"0": {"running": [100, 10.0]}}),
         slice_of(110.0, {"0": {"running": [10, 10.0]}}),
     )
-    assert process.independent_looks == pytest.approx(400 / 11)
+    assert process.independent_samples == pytest.approx(400 / 11)
 
 
 def test_why_a_process_could_not_be_read(tmp_path: Path) -> None:

@@ -149,14 +149,14 @@ def test_what_is_waited_for(program: Callable[..., Program], name: str) -> None:
     running = program("say('')\n" + code)
     running.line()
 
-    def look() -> State | str:
+    def sample() -> State | str:
         call = waits.call()
         return waits.state(call) if call else "running"
 
     with closing(Memory(running.pid)) as memory, closing(Waits(running.pid, memory)) as waits:
         # Ten looks in a row: on its way there the program may wait for other things.
         found = wait_for(
-            lambda: [look() for _ in range(10)], lambda states: set(states) == {wanted}
+            lambda: [sample() for _ in range(10)], lambda states: set(states) == {wanted}
         )
         assert found == [wanted] * 10
         assert waits.core() in os.sched_getaffinity(running.pid)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from teho.bench.example import BenchExample, told_group
+from teho.bench.example import BenchExample, shown_group
 from teho.bench.judge import crossover_of, key_of, pay_off_of
 from teho.experiment.placement import Placement
 from teho.model.bench import Crossover, PayOff, Point, Timing
@@ -45,12 +45,12 @@ def crossings_of(
         ]
         for slow, fast in _pairs(placements):
             for phase in example.phases:
-                told = told_group(group, phase, points[0])
-                names = (phase, slow.name, fast.name, example.axis, told)
+                shown = shown_group(group, phase, points[0])
+                names = (phase, slow.name, fast.name, example.axis, shown)
                 slow_phase = "" if slow.gpus else on_cpu.get(phase, "")
                 crossovers.append(crossover_of(own, *names, slow_phase))
             if fast.gpus and kernels:
-                of_pair = (fast.name, slow.name, told_group(group, kernels[0], points[0]))
+                of_pair = (fast.name, slow.name, shown_group(group, kernels[0], points[0]))
                 pay_offs += pay_off_of(own, kernels, *of_pair, cpu_kernels)
     return [one for one in crossovers if one is not None], pay_offs
 

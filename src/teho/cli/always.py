@@ -257,11 +257,11 @@ def _remove_program(start: Path) -> None:
 def _show(output: Output, *, settles: bool = False) -> None:
     from teho.show.build.always import always_document
 
-    found = _look(settles=settles)
+    found = _status(settles=settles)
     output.show(always_document(found), found)
 
 
-def _look(*, settles: bool) -> Always:
+def _status(*, settles: bool) -> Always:
     from teho.config.marked_lines import has_lines, why_broken
     from teho.config.settings import load_settings
     from teho.jobs.settle import settle

@@ -260,7 +260,7 @@ def _measured(
     from teho.version import __version__
 
     sources = open_gpus(os.environ)[0]
-    results, tell = [], StatusLine()
+    results, progress = [], StatusLine()
     try:
         for example, placements, notes in tasks:
             measured = measure(
@@ -274,13 +274,13 @@ def _measured(
                 sources=sources,
                 memory_bytes=_memory_bytes(),
                 notes=notes,
-                tell=tell,
+                progress=progress,
             )
             results.append(measured)
             if ended.by:
                 break
     finally:
-        tell("")
+        progress("")
         for source in sources:
             source.close()
     return Bench(

@@ -238,7 +238,7 @@ def run_program(wanted: Wanted, shown: str, manner: Manner, *, quiet: bool) -> N
         lambda: _end(supervisor, wanted, recording, task, outcome, kept),
     )
     if not reports:
-        _tell(supervisor, recording, wanted, task, outcome, manner)
+        _notify_end(supervisor, recording, wanted, task, outcome, manner)
         die_like(outcome)
     shown_whole = _protected(
         supervisor,
@@ -251,7 +251,7 @@ def run_program(wanted: Wanted, shown: str, manner: Manner, *, quiet: bool) -> N
         for _, trouble in outcome.troubles:
             with contextlib.suppress(OSError):
                 say(trouble)
-    _tell(supervisor, recording, wanted, task, outcome, manner)
+    _notify_end(supervisor, recording, wanted, task, outcome, manner)
     die_like(outcome)
 
 
@@ -351,8 +351,8 @@ def _begin(
     else:
         recording, remote = begin_recording(wanted, supervisor.started_s, task), None
     if recording.plan:
-        own = (*recording.plan.apart, *supervisor.own_pids)
-        plan = replace(recording.plan, apart=own, cores=supervisor.program_cores)
+        own = (*recording.plan.helper_pids, *supervisor.own_pids)
+        plan = replace(recording.plan, helper_pids=own, cores=supervisor.program_cores)
         supervisor.send_plan(to_builtins(plan))
     return recording, remote
 
@@ -368,9 +368,9 @@ def _record(
 ) -> None:
     """Record, in the process of the recorder, which alone imports what it needs."""
     if leader and not leader.records:
-        from teho.observe.node_leader import stand_by
+        from teho.observe.node_leader import report_task
 
-        stand_by(control, back, program, leader, own)
+        report_task(control, back, program, leader, own)
         return
     from teho.observe.recorder import record
 
@@ -396,7 +396,7 @@ def _open_watch(plan: WatchPlan, settings: Settings, program_pid: int) -> RunWat
     return RunWatch(plan, settings, program_pid)
 
 
-def _tell(
+def _notify_end(
     supervisor: Supervisor,
     recording: Recording | None,
     wanted: Wanted,
@@ -409,7 +409,7 @@ def _tell(
     if not targets or recording is None or not recording.began:
         return
 
-    def tell() -> list[str]:
+    def send() -> list[str]:
         from teho.cli.run_watch import ended_notice
         from teho.observe.notify import notify
         from teho.observe.recording import ended
@@ -420,7 +420,7 @@ def _tell(
         return notify(targets, ended_notice(loaded))
 
     known = len(outcome.troubles)
-    problems = _protected(supervisor, "the notification was not sent", tell) or ()
+    problems = _protected(supervisor, "the notification was not sent", send) or ()
     outcome.troubles.extend((outcome.elapsed_s, problem) for problem in problems)
     new = outcome.troubles[known:]
     for _, problem in new:

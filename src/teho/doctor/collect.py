@@ -17,7 +17,7 @@ from teho.devices.host.cgroup import cpu_quota
 from teho.devices.host.source import describe_host
 from teho.devices.procfile import read_text
 from teho.doctor.conda import read_conda
-from teho.doctor.files import look_at, read_quotas, sample
+from teho.doctor.files import folder_facts, read_quotas, sample
 from teho.doctor.machine import (
     cores_of_numa,
     gpu_files,
@@ -26,7 +26,7 @@ from teho.doctor.machine import (
     read_limits,
     threads_per_core,
 )
-from teho.doctor.python import look_into, or_missing, see
+from teho.doctor.python import or_missing, read_python, see
 from teho.doctor.snapshot import Conda, DataSample, DiskQuota, Folder, Proxy, Python, Snapshot
 from teho.errors import InputError
 from teho.model.cluster import Cluster
@@ -75,12 +75,12 @@ def collect_snapshot(
     Raises:
         InputError: the cluster is unknown.
     """
-    asked = look_into(python, environment) if python != "-" else None
+    asked = read_python(python, environment) if python != "-" else None
     known = _cluster(cluster, environment)
     folders = {
         what: IsolatedCall(
             f"the file system of {'the current folder' if what == 'here' else path}",
-            answering(partial(look_at, path, is_home=what == "home")),
+            answering(partial(folder_facts, path, is_home=what == "home")),
             _FILES_S,
         )
         for what, path in _folders(environment, known).items()

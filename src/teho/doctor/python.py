@@ -19,7 +19,7 @@ from teho.process.isolated_call import IsolatedCall, NoAnswer, answering, execut
 from teho.software.builds import builds_of
 from teho.software.live import PROGRAM, read_answer
 
-__all__ = ["look_into", "or_missing", "see"]
+__all__ = ["or_missing", "read_python", "see"]
 
 _T = TypeVar("_T")
 
@@ -29,7 +29,7 @@ _SEE_S = 30.0
 """PyTorch takes this long to load from a network file system that has not cached it."""
 
 
-def look_into(path: str, environment: Mapping[str, str]) -> IsolatedCall:
+def read_python(path: str, environment: Mapping[str, str]) -> IsolatedCall:
     """Start a call that reads a Python's frameworks from their files. It returns a `Python`.
 
     Args:

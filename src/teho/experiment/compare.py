@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from teho.config.privacy import masked_command
-from teho.experiment.confidence import FEWEST_PAIRS, SECOND_LOOKS, equal_at
+from teho.experiment.confidence import FEWEST_PAIRS, SECOND_CHECKS, equal_at
 from teho.experiment.outputs import other_results
 from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
@@ -80,7 +80,7 @@ def compare(
     wish: CompareRequest,
     id_: str,
     run_at: Callable[[float | None], RunOnce],
-    tell: Callable[[str], None],
+    progress: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Compared:
     """Run a program on each placement in turns, until the verdict is clear or the time is over.
@@ -92,7 +92,7 @@ def compare(
         wish: what to compare.
         id_: of this comparison.
         run_at: returns a function that runs the program with one value of what is swept.
-        tell: called with a line for each run.
+        progress: called with a line for each run.
         clock: monotonic time in s.
 
     Raises:
@@ -103,7 +103,7 @@ def compare(
     for number, value in enumerate(wish.values):
         left_s = wish.for_s - (clock() - began_s)
         own_s = left_s / (len(wish.values) - number)
-        point, is_interrupted = _compare_at(run_at(value), wish, own_s, tell, value, clock)
+        point, is_interrupted = _compare_at(run_at(value), wish, own_s, progress, value, clock)
         points.append(point)
         if is_interrupted:
             notes.append("The comparison was ended early.")
@@ -187,7 +187,7 @@ def _compare_at(
     run: RunOnce,
     wish: CompareRequest,
     for_s: float,
-    tell: Callable[[str], None],
+    progress: Callable[[str], None],
     value: float | None,
     clock: Callable[[], float],
 ) -> tuple[Point, bool]:
@@ -196,12 +196,12 @@ def _compare_at(
     The figures are judged only twice: after three rounds, and after the largest number of
     `SECOND_LOOKS` for which there is time. More looks would make a false verdict more likely.
     """
-    rounds = Rounds(run, wish.placements, for_s, tell, clock)
+    rounds = Rounds(run, wish.placements, for_s, progress, clock)
     is_interrupted = False
     try:
         rounds.until(FEWEST_PAIRS)
         if rounds.count == FEWEST_PAIRS and _is_open(judge(rounds.runs, wish.terms)):
-            affordable = (look for look in SECOND_LOOKS if rounds.affords(look - FEWEST_PAIRS))
+            affordable = (count for count in SECOND_CHECKS if rounds.affords(count - FEWEST_PAIRS))
             rounds.until(next(affordable, 0))
     except KeyboardInterrupt:
         is_interrupted = True
@@ -216,13 +216,13 @@ def _is_open(point: Point) -> bool:
 
 
 def _how_to_go_on(rounds: Rounds, values: int) -> str:
-    if rounds.count >= min(SECOND_LOOKS):
+    if rounds.count >= min(SECOND_CHECKS):
         return (
             f"{rounds.count} runs of each variant were not enough: runs of the same variant differ "
             "too much, or the variants differ too little. Try a longer `--window`, or a "
             "node without other jobs."
         )
-    wanted = FEWEST_PAIRS if rounds.count < FEWEST_PAIRS else max(SECOND_LOOKS)
+    wanted = FEWEST_PAIRS if rounds.count < FEWEST_PAIRS else max(SECOND_CHECKS)
     need_s = math.ceil(1.1 * values * wanted * rounds.mean_s)
     need = f"{need_s}s" if need_s < 100 else f"{math.ceil(need_s / 60)}min"
     return f"`--for {need}` gives {wanted} runs of each variant."

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from teho.config.privacy import masked_command
 from teho.experiment.attempt import Attempt
 from teho.experiment.batches import samples_per_step
-from teho.experiment.confidence import FEWEST_PAIRS, LONG_SECOND_LOOKS, first_look, second_look
+from teho.experiment.confidence import FEWEST_PAIRS, LONG_SECOND_CHECKS, first_check, second_check
 from teho.experiment.search_space import WAITED, Coordinate, Room, coordinates, merged
 from teho.experiment.timed_runs import Run, TimedRuns
 from teho.experiment.unmeasurable import no_baseline, no_pace
@@ -56,10 +56,10 @@ class _Measured(NamedTuple):
 
 class _Tuning:
     def __init__(
-        self, run: Run, for_s: float, clock: Callable[[], float], tell: Callable[[str], None]
+        self, run: Run, for_s: float, clock: Callable[[], float], progress: Callable[[str], None]
     ) -> None:
         self._timed = TimedRuns(run, for_s, clock)
-        self._tell = tell
+        self._progress = progress
         self.runs: list[tuple[Settings, Attempt, str]] = []
         """Every run in its order, and why it does not count."""
         self.notes: list[str] = []
@@ -110,7 +110,7 @@ class _Tuning:
     def _noted(self, settings: Settings, run: Attempt, why: str) -> _Measured:
         self.runs.append((settings, run, why))
         pace = f"{format_pace(run.pace.steps_per_s)} {many(run.unit)}/s" if run.pace else ""
-        self._tell(f"{in_words(settings) or 'unchanged'}: {why or pace}")
+        self._progress(f"{in_words(settings) or 'unchanged'}: {why or pace}")
         return _Measured(settings, self.speed_of(run), run)
 
     def speed_of(self, run: Attempt) -> float:
@@ -184,10 +184,10 @@ class _Tuning:
         if len(own) < FEWEST_PAIRS:
             return
         pairs = list(zip(base, own, strict=True))
-        self.gain = first_look(pairs)
+        self.gain = first_check(pairs)
         # More than one more look would make a false gain more likely.
         if self.gain.low < _WORTH and self.gain.times >= _BETTER:
-            self._look_again(pairs)
+            self._check_again(pairs)
 
     def _reconsider(self) -> bool:
         """Follow the best try if it may be faster, because the first run may have been lucky."""
@@ -199,14 +199,14 @@ class _Tuning:
         self.followed.append(best)
         return True
 
-    def _look_again(self, pairs: list[tuple[float, float]]) -> None:
-        for count in LONG_SECOND_LOOKS:
+    def _check_again(self, pairs: list[tuple[float, float]]) -> None:
+        for count in LONG_SECOND_CHECKS:
             more = count - len(pairs)
             if self.affords(2 * more):
                 base, own = self._in_turns([{}, self.chosen], more)
                 pairs += zip(base, own, strict=True)
                 if len(pairs) == count:
-                    self.gain = second_look(pairs)
+                    self.gain = second_check(pairs)
                 return
 
     def _in_turns(self, settings: Sequence[Settings], count: int) -> list[list[float]]:
@@ -224,7 +224,7 @@ class _Tuning:
 
 
 def _is_no_better(speeds: Sequence[float], simpler: Sequence[float]) -> bool:
-    between = first_look(list(zip(simpler, speeds, strict=True)))
+    between = first_check(list(zip(simpler, speeds, strict=True)))
     return between.low < _WORTH and between.times <= _ALIKE
 
 
@@ -234,7 +234,7 @@ def tune(
     room: Room,
     allowed: frozenset[str],
     for_s: float,
-    tell: Callable[[str], None],
+    progress: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Tuned:
     """Return settings that make a program faster, with a proof.
@@ -247,13 +247,13 @@ def tune(
         room: cores and memory of the allocation.
         allowed: from `search_space.ALLOWABLE`.
         for_s: time limit for all runs together.
-        tell: called with a line for each run.
+        progress: called with a line for each run.
         clock: monotonic time in s.
 
     Raises:
         InputError: the program's pace cannot be measured.
     """
-    tuning = _Tuning(run, for_s, clock, tell)
+    tuning = _Tuning(run, for_s, clock, progress)
     base, is_interrupted = tuning.begin(), False
     try:
         if tuning.affords(1 + 2 * FEWEST_PAIRS):
@@ -289,7 +289,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
         return "gain", f"{words} {verb} the program {gain.times:.2f} times as fast {interval}"
     if gain and not is_interrupted:
         gave = f"with {words}, the program was {gain.times:.2f} times as fast {interval}"
-        if gain.times >= _BETTER and gain.pairs < max(LONG_SECOND_LOOKS):
+        if gain.times >= _BETTER and gain.pairs < max(LONG_SECOND_CHECKS):
             return "unproved", f"Not enough evidence, increase `--for`: {gave}"
         return "no_gain", f"The difference is not larger than chance: {gave}"
     if len(followed) > 1:

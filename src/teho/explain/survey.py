@@ -39,18 +39,18 @@ def survey_verdict(survey: Survey) -> tuple[VerdictSeverity, str]:
     used = [device for vendor in survey.gpus for device in vendor.devices]
     failed = [vendor.why for vendor in survey.gpus if vendor.state == "failed"]
     hidden = sum(len(hidden_of(vendor)) for vendor in survey.gpus)
-    whose = "part of this job" if survey.job_id else "visible here"
+    where = "part of this job" if survey.job_id else "visible here"
     if not used:
         why = "; ".join(vendor.why for vendor in survey.gpus)
         if failed:
             return "critical", f"No GPU can be read: {why}."
         if hidden:
-            return "warning", f"No GPU is {whose}: {why}."
+            return "warning", f"No GPU is {where}: {why}."
         return "remark", f"No GPU here: {why}."
     counts = Counter(device.name for device in used)
     parts = [" and ".join(f"{count} {name}" for name, count in counts.items())]
     if hidden:
-        parts.append(f"{hidden} more {'GPU is' if hidden == 1 else 'GPUs are'} not {whose}")
+        parts.append(f"{hidden} more {'GPU is' if hidden == 1 else 'GPUs are'} not {where}")
     signals = [vendor.signals[device.id] for vendor in survey.gpus for device in vendor.devices]
     activity = [one["gpu_sm_active_percent"] for one in signals]
     parts.append(_had("SM activity", activity))

@@ -148,7 +148,7 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
     schema: str = "teho.digest/1"
     since: datetime
     until: datetime
-    whose: str
+    selection: str = msgspec.field(name="whose")  # the key in `teho digest --format json`
     """Whose jobs these are, such as `user anna`."""
     jobs: int
     used: Amounts

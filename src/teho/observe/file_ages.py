@@ -24,7 +24,7 @@ class FileAges:
     def __init__(self) -> None:
         self._ahead_s = time.time() - time.monotonic()
         """Time of the file system minus the monotonic time of this machine."""
-        self._looked_s: dict[str, float] = {}
+        self._read_s: dict[str, float] = {}
 
     def compare(self, written: Path) -> None:
         """Compare the clocks: this viewer has just written a file."""
@@ -40,11 +40,11 @@ class FileAges:
         """
         now_s = time.monotonic()
         by_clock_s = max(0.0, now_s + self._ahead_s - written_s)
-        return min(by_clock_s, now_s - self._looked_s.get(place, float("-inf")))
+        return min(by_clock_s, now_s - self._read_s.get(place, float("-inf")))
 
-    def looked(self, place: str) -> None:
+    def note_read(self, place: str) -> None:
         """Note that the viewer has looked at a place now."""
-        self._looked_s[place] = time.monotonic()
+        self._read_s[place] = time.monotonic()
 
 
 def rows_written_s(directory: Path, node: str) -> float:

@@ -51,13 +51,13 @@ class IdleWaits:
         self._cpu_s = 0.0
         self._read_s = 0.0
         self._since_s: float | None = None
-        self._look_s = 0.0
+        self._check_s = 0.0
         self._switches: dict[int, tuple[float, int]] = {}
         """Pid -> when it was looked at the last time, and how often it had waited before."""
         self.found: IdleTime | None = None
         """What the processes wait for. None: the cores are not idle."""
 
-    def look(self, readings: Readings, pids: Collection[int], elapsed_s: float) -> bool:
+    def check(self, readings: Readings, pids: Collection[int], elapsed_s: float) -> bool:
         """Look at the processes if the cores have been idle for minutes.
 
         Args:
@@ -80,10 +80,10 @@ class IdleWaits:
             return had is not None
         if self._since_s is None:
             self._since_s = elapsed_s
-            self._look_s = elapsed_s + _FIRST_S + self._delay_s
-        if elapsed_s < self._look_s:
+            self._check_s = elapsed_s + _FIRST_S + self._delay_s
+        if elapsed_s < self._check_s:
             return False
-        self._look_s = elapsed_s + _EVERY_S
+        self._check_s = elapsed_s + _EVERY_S
         before, now = self.found, self._leaves(pids, elapsed_s)
         if before is not None and before.processes == now:
             return False

@@ -122,7 +122,7 @@ class Recorder:
         self._troubles: dict[str, Trouble] = {}
         members = JobProcesses(plan.job, plan.mark, plan.job_variables) if plan.job else None
         self._tree = ProcessTree(
-            frozenset({os.getpid(), *plan.apart}), members, used_before=plan.used_before
+            frozenset({os.getpid(), *plan.helper_pids}), members, used_before=plan.used_before
         )
         if program_pid is not None and plan.supervisor_pid is not None:
             self._tree.add(program_pid, plan.supervisor_pid)
@@ -165,7 +165,7 @@ class Recorder:
         new = [peer for peer in self._peers.arrived if peer not in self._known_peers]
         for peer in new:
             self._known_peers.append(peer)
-            self._tree.add(peer.pid, peer.supervisor, peer.apart)
+            self._tree.add(peer.pid, peer.supervisor, peer.helper_pids)
         return bool(new)
 
     @property
@@ -243,10 +243,10 @@ class Recorder:
                 self._journal.append(self._sampler.cut(now))
             self._publish(readings, now)
             has_probe = self._spool is not None and not self._spool.is_empty
-            if not has_probe and self._idle.look(readings, self._sources.host.pids, now):
+            if not has_probe and self._idle.check(readings, self._sources.host.pids, now):
                 self._write_node()
             if self._traces:
-                self._traces.look(time.monotonic())
+                self._traces.check(time.monotonic())
             if has_new_peers:
                 self._reopen_sources()
                 has_new_peers = False

@@ -89,7 +89,7 @@ def record_unasked(settings: Settings, teho: Sequence[str]) -> None:
             os.close(writing)  # without a supervisor, `_EndOfJob` decides
             nowhere = os.open(os.devnull, os.O_WRONLY)
             # The shell that started this process waits for it, and does not belong to the job.
-            plan = replace(recording.plan, apart=(*recording.plan.apart, os.getppid()))
+            plan = replace(recording.plan, helper_pids=(*recording.plan.helper_pids, os.getppid()))
             Recorder(plan, LineReader(reading), nowhere, recorder_end=end).run()
         if remote:
             add_troubles(recording.directory, _finish(remote, recording.run.started_at))

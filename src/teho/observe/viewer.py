@@ -279,7 +279,7 @@ class Viewer:
             age_s = self._ages.age_s(place, written_s)
             for sample in found:
                 self._keep(sample, "recording", age_s + newest_s - sample.elapsed_s)
-        self._ages.looked(place)
+        self._ages.note_read(place)
 
     def _drop(self, connection: _Connection) -> None:
         self._open.discard(connection)
@@ -321,7 +321,7 @@ class Viewer:
                     written_s = os.fstat(file.fileno()).st_mtime
                     sample = msgspec.json.decode(file.read(), type=LiveSample)
                     self._keep(sample, "file", self._ages.age_s(str(path), written_s))
-            self._ages.looked(str(path))
+            self._ages.note_read(str(path))
 
     def _pause_s(self, way: Way) -> float:
         """Return the age of a sample from which on the rows of its node are read again."""

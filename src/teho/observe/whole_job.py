@@ -77,7 +77,7 @@ def begin_job(
         remote = start_remote_recorders(
             job, job.others, wanted.home, run, plan, teho=teho, variables=variables
         )
-        plan = msgspec.structs.replace(plan, apart=(remote.pid,) if remote.pid else ())
+        plan = msgspec.structs.replace(plan, helper_pids=(remote.pid,) if remote.pid else ())
     return Recording(directory, run, plan if job.host else None, began=True), remote
 
 

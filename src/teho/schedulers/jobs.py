@@ -41,7 +41,7 @@ __all__ = [
 
 _SUBMIT_TIMEOUT_S = 180.0
 # A busy controller, which lost an answer, may also list the job late.
-_LOOKS_S = (1.0, 4.0, 10.0, 15.0, 30.0)
+_PAUSES_S = (1.0, 4.0, 10.0, 15.0, 30.0)
 _MARK = "teho="
 # Until then, the command of a killed Teho may still run.
 _SETTLED = timedelta(seconds=_SUBMIT_TIMEOUT_S + 120)
@@ -62,7 +62,7 @@ def submit(
     submission: Submission,
     keep: Callable[[Submission], None],
     *,
-    looks_s: Sequence[float] = _LOOKS_S,
+    pauses_s: Sequence[float] = _PAUSES_S,
 ) -> Submission:
     """Submit once, and return the submission with the job's number.
 
@@ -70,7 +70,7 @@ def submit(
         backend: the scheduler.
         submission: its script must exist.
         keep: called before the scheduler is asked, and again when the number is known.
-        looks_s: pauses before each look for the job, if the answer was lost.
+        pauses_s: pauses before each search for the job, if the answer was lost.
 
     Raises:
         RefusedError: the scheduler did not take the job.
@@ -89,7 +89,7 @@ def submit(
         number = backend.read_submitted(answer)
         problem = f"{answer.argv[0]} says: {said(answer)}"
     if number is None:
-        submitted = _look_up(backend, submission, problem, looks_s)
+        submitted = _look_up(backend, submission, problem, pauses_s)
     else:
         submitted = msgspec.structs.replace(submission, job=number)
     keep(submitted)
@@ -118,12 +118,12 @@ def find(backend: Backend, submission: Submission) -> Submission:
 
 
 def _look_up(
-    backend: Backend, submission: Submission, problem: str, looks_s: Sequence[float]
+    backend: Backend, submission: Submission, problem: str, pauses_s: Sequence[float]
 ) -> Submission:
     """Look for the job several times. `problem` says why its number is not known."""
     trouble, doubtful = "", None
     name, since = backend.job_name(submission), submission.submitted_at - _SKEW
-    for pause_s in looks_s:
+    for pause_s in pauses_s:
         time.sleep(pause_s)
         jobs, trouble = _recent(backend, submission)
         number = _first(job for job in jobs if _is_of(job, submission))

@@ -49,7 +49,7 @@ def _kind(mode: int) -> str:
     return "an unknown kind of file"
 
 
-def look(path: bytes, quotas: bool) -> None:
+def describe(path: bytes, quotas: bool) -> None:
     """Describe a path and its file system; if it does not exist, that of the folder above it."""
     if path == b"~" or path[:2] == b"~/" or not path:
         path = os.path.expanduser(b"~") + path[1:]
@@ -243,8 +243,8 @@ def main() -> None:
     sys.stdout.buffer.write(READY + b"\n")
     path = _bytes(request["path"])
     try:
-        if request["do"] == "look":
-            look(path, request["quotas"])
+        if request["do"] == "describe":
+            describe(path, request["quotas"])
         elif request["do"] == "list":
             list_all(path, _bytes(request["name"]))
         elif request["do"] == "sums":

@@ -16,7 +16,7 @@ from teho.model.staged import Problem, Staged
 from teho.stage import copy, verify
 from teho.stage.archive import Archive
 from teho.stage.findings import many_small_files, over_quota, quotas_of
-from teho.stage.look import look
+from teho.stage.location import location_of
 from teho.stage.machine import Machine, Place, shown
 from teho.stage.plan import (
     Entry,
@@ -75,10 +75,10 @@ class Staging:
         self._wanted, self._here, self._there, self._home = wanted, here, there, home
         self._many, self._small = limits["files_min"], limits["size_kib"]
         self._started_s: float | None = None
-        self._source_place = look(here, wanted.source)
+        self._source_place = location_of(here, wanted.source)
         self._folder, self._name = os.path.split(self._source_place.path)
         self._check_source()
-        self._place = look(there, wanted.destination.path, quotas=True)
+        self._place = location_of(there, wanted.destination.path, quotas=True)
         self._check_destination()
         self._source = entries(self._list_here())
         self._target_name = f"{self._name}.tar" if self.is_archive else self._name

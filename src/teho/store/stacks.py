@@ -203,9 +203,9 @@ def _with_periods(repeated: _InLoop, slices: Sequence[Slice]) -> _InLoop:
 
 def _slice(line: dict[str, Any], stacks: dict[str, tuple[Frame, ...]]) -> Slice:
     seen = tuple(
-        Seen(frames=stacks.get(number, ()), state=State(state), looks=looks, wall_s=wall_s)
+        Seen(frames=stacks.get(number, ()), state=State(state), samples=samples, wall_s=wall_s)
         for number, states in line["seen"].items()
-        for state, (looks, wall_s) in states.items()
+        for state, (samples, wall_s) in states.items()
     )
     return Slice(
         line["from_s"], line["until_s"], seen, line.get("queued_s", 0.0), line.get("ran_s", 0.0)

@@ -36,7 +36,7 @@ def check(snapshot: Snapshot) -> Outcome:
             return fine(f"{are_visible}, but this is not a job")
         return moot(f"this is not a job, and there is no GPU: {_why(snapshot)}")
     scheduler = scheduler_or_none(snapshot.allocation.scheduler)
-    if asked is None and not scheduler.tells_gpus:
+    if asked is None and not scheduler.reports_gpus:
         return unknown("the scheduler does not report how many GPUs the job was allocated")
     if not asked:
         source = f", as {scheduler.title}'s variables say" if asked is None else ""

@@ -91,10 +91,11 @@ def _misfits(snapshot: Snapshot, plain: Mapping[str, int], cores: int) -> Iterat
     visible = len(snapshot.cores)
     if not plain and snapshot.in_job and visible > cores:
         is_one = snapshot.local_size == 1
-        whose = "the job was given" if is_one else f"each of the {snapshot.local_size} tasks has"
+        subject = "the job was given" if is_one else f"each of the {snapshot.local_size} tasks has"
         yield warning(
             f"No variable sets the number of threads. Programs see {visible} cores, although "
-            f"{whose} only {counted(cores, 'core')}. So each library will start {visible} threads.",
+            f"{subject} only {counted(cores, 'core')}. So each library will start {visible} "
+            "threads.",
             f"Run `export OMP_NUM_THREADS={cores}` before the program.",
             ("cores that programs see", visible, ""),
             own,

@@ -16,8 +16,8 @@ from teho.bench.verdict import (
     known_peaks,
     number_text,
     of_placement,
+    peak_owner,
     place_text,
-    whose_peak,
 )
 from teho.explain.wording import joined
 from teho.model.bench import Crossover, Measured, PayOff, Point, Timing
@@ -165,14 +165,14 @@ def _epochs(measured: Measured) -> str:
     for one in measured.timings:
         if "images" in one.point:
             placements.setdefault(one.point["images"], {})[of_placement(one.placement)] = None
-    told = [
+    counts = [
         f"{format_count(images)} image{'s' if images != 1 else ''} on {joined(list(places))}"
         for images, places in placements.items()
     ]
-    if not told:
+    if not counts:
         return ""
     more = "; to use all of CIFAR-10: `--images 50000`" if min(placements) < ALL_IMAGES else ""
-    return f"An epoch has {', and '.join(told)}{more}"
+    return f"An epoch has {', and '.join(counts)}{more}"
 
 
 def _peaks(measured: Measured, phases: Sequence[str]) -> str:
@@ -180,7 +180,7 @@ def _peaks(measured: Measured, phases: Sequence[str]) -> str:
     said: dict[str, list[str]] = {}
     for (placement, group), peak in known_peaks(measured, phases).items():
         rate = format_rate(peak, UNITS[measured.figure])
-        said.setdefault(whose_peak(measured, placement), []).append(f"{group} {rate}".strip())
+        said.setdefault(peak_owner(measured, placement), []).append(f"{group} {rate}".strip())
     return "; ".join(
         f"Peak of {device}, published by its maker: {', '.join(own)}"
         for device, own in said.items()

@@ -30,8 +30,8 @@ a program with Transformers took 0.07 s."""
 _GRADIENT_FACTS = ("table_gradient", "unused_gradients")
 _TABLE_ROWS, _TABLE_BYTES = 20_000, 4_000_000
 """Least size of a table of which most rows may have no gradient."""
-_ROWS_LOOKED_AT = 20_000
-_BATCHES_LOOKED_AT = 20
+_ROWS_EXAMINED = 20_000
+_BATCHES_EXAMINED = 20
 """Batches of a loader whose padding is counted."""
 _STEPS_WITH_SETTINGS = frozenset((1, 10, 100, 1000, 10_000))
 _SETTINGS = (
@@ -119,7 +119,7 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
                 except Exception as error:
                     notes.failed("torch", error)
                     loader.batch = {"bytes": None}
-            if loader.batches <= _BATCHES_LOOKED_AT:
+            if loader.batches <= _BATCHES_EXAMINED:
                 try:
                     count_padding(batch, loader)
                 except Exception as error:
@@ -291,7 +291,7 @@ def _gradients(optimizers: Iterable[Any]) -> dict[str, Any]:
     if tables:
         gradient = max(tables, key=_bytes).grad
         rows = int(gradient.shape[0])
-        part = gradient[:: max(1, rows // _ROWS_LOOKED_AT)]
+        part = gradient[:: max(1, rows // _ROWS_EXAMINED)]
         used = int(part.ne(0).any(1).sum())
         found["table_gradient"] = {
             "rows": rows,

@@ -143,7 +143,7 @@ class Profiling:
             now_s: monotonic time.
         """
         try:
-            self._look(now_s)
+            self._check(now_s)
         except Exception as error:
             if self._phase == _RECORDING:  # only the recorded thread can stop the profiler
                 self._over, self._is_asked = "error", True
@@ -214,7 +214,7 @@ class Profiling:
 
     # ---- a window of time, and limits ----
 
-    def _look(self, now_s: float) -> None:
+    def _check(self, now_s: float) -> None:
         if self._phase == _RECORDING:
             why = self._limit(now_s)
             if why and not self._is_asked:
