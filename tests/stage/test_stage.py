@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
-from teho.stage.location import Location, location_of
 from trees import content, make_tree, program, result
 
 import teho.stage.staging
@@ -22,6 +21,7 @@ from support import TEHO
 from teho.cli.group import teho as commands
 from teho.errors import InputError
 from teho.stage.archive import Archive
+from teho.stage.location import Location, location_of
 from teho.stage.machine import Machine
 from teho.stage.plan import entries, plan_copy
 

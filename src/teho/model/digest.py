@@ -67,8 +67,8 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True):
     signal: Union[int, None] = None
     waste: tuple[str, ...] = ()
     """Kinds of waste, the most important one first."""
-    look: str = ""
-    """What to look at, in some words; empty: no waste and no failure."""
+    look: str = ""  # the column of `teho jobs --format csv`
+    """What to check, in some words; empty: no waste and no failure."""
     recordings: tuple[str, ...] = ()
     """Ids of the recordings of this job, oldest first."""
     source: str = ""

@@ -184,7 +184,8 @@ class Notes:
         """Note that the program has finished a step.
 
         Args:
-            is_reported: whether the program reported it with `teho.step()`. Then only such steps count.
+            is_reported: whether the program reported it with `teho.step()`. Then only such steps
+                count.
         """
         if is_reported and not self._is_reported:
             self._is_reported, self.steps, self._first_step_s, self._between = True, 0, None, {}
@@ -210,8 +211,8 @@ class Notes:
 
         Args:
             library: its name.
-            read_total: returns what is done and the total, in the same unit; None: not known now. The
-                sampler's thread calls it.
+            read_total: returns what is done and the total, in the same unit; None: not known now.
+                The sampler's thread calls it.
         """
         self._totals[library] = read_total
 
