@@ -311,7 +311,7 @@ def test_passes_over_the_images_make_up_for_the_copy_to_a_gpu(tmp_path: Path) ->
     )
     timed = {one.phase: one for one in found.timings if one.placement == "gpu:1"}
     assert set(timed) == {"copy in", "on the device", "host memory"}
-    (own,) = found.pay_offs
+    (own,) = found.amortisations
     there, copy = timed["on the device"], timed["copy in"]
     assert own.first_s == pytest.approx(there.first_s - there.median_s + copy.median_s)
     assert there.first_s > 2 * there.median_s  # it was compiled, and only there

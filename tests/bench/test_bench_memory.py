@@ -90,7 +90,7 @@ def measured() -> Measured:
         scene, axis="batch", figure="items", phases=("loader", "host memory", "on the device"),
         groups={"4 workers with prefetch 2": [timings[0].point]}, timings=tuple(timings),
         participants=tuple(Participant(library=name, placement=place) for place, name in SIDES),
-        crossovers=(), pay_offs=(), left=(), title="Images",
+        crossovers=(), amortisations=(), left=(), title="Images",
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def measured(*participants: Participant, timed: bool = True, error: float = 1e-7
     return Measured(
         name="matmul", title="", verdict="", axis="size", figure="flop", phases=("kernel",),
         groups={}, participants=participants, agreements=(agreement,),
-        timings=(timing,) if timed else (), left=(), crossovers=(), pay_offs=(), notes=(),
+        timings=(timing,) if timed else (), left=(), crossovers=(), amortisations=(), notes=(),
         elapsed_s=1.0,
     )  # fmt: skip
 

@@ -652,13 +652,13 @@ def test_a_recording_of_another_job_or_of_a_part_says_nothing(
     assert recordings.gpu_uses(msgspec.structs.replace(one, **changes)) == ()
 
 
-@pytest.mark.parametrize("unasked", [True, False])
+@pytest.mark.parametrize("is_automatic", [True, False])
 def test_a_recorder_that_was_ended_with_its_job_has_the_gpus_too(
-    recorded: tuple[Recordings, AccountedJob], home: Path, unasked: bool
+    recorded: tuple[Recordings, AccountedJob], home: Path, is_automatic: bool
 ) -> None:
     recordings, one = recorded
     [path] = (home / "runs").iterdir()
-    run = msgspec.structs.replace(read_run(path), end=None, unasked=unasked)
+    run = msgspec.structs.replace(read_run(path), end=None, is_automatic=is_automatic)
     nodes = tuple(
         msgspec.structs.replace(
             node, allocation=msgspec.structs.replace(node.allocation, job_id="4711")
@@ -666,6 +666,6 @@ def test_a_recorder_that_was_ended_with_its_job_has_the_gpus_too(
         for node in run.nodes
     )
     cut = Recordings(home, POLICY, [(path, msgspec.structs.replace(run, nodes=nodes))])
-    assert len(cut.gpu_uses(one)) == (one.gpus if unasked else 0)
+    assert len(cut.gpu_uses(one)) == (one.gpus if is_automatic else 0)
     long = msgspec.structs.replace(one, elapsed_s=(one.elapsed_s or 0) * 1.1)
     assert recordings.gpu_uses(one) != () == cut.gpu_uses(long)

@@ -26,9 +26,9 @@ from support import FRAMEWORKS, TEHO, lacks_framework, wait_for
 from teho.config.settings import load_settings
 from teho.errors import StoreBusyError, StoreError
 from teho.jobs.export import push as push_module
-from teho.jobs.export.alone import alone
 from teho.jobs.export.dashboards import dashboard_json, dashboards
 from teho.jobs.export.formats import FORMATS
+from teho.jobs.export.lock import locked
 from teho.jobs.export.openmetrics import openmetrics
 from teho.jobs.export.parts import parts_of
 from teho.jobs.export.push import Pushed, push
@@ -273,16 +273,16 @@ def test_two_exports_at_once_double_nothing(tmp_path: Path) -> None:
 
 def test_an_export_that_goes_on_is_named(tmp_path: Path) -> None:
     folder, said = tmp_path / "exports", list[str]()
-    with alone(folder, "a store", 0.0, said.append):
+    with locked(folder, "a store", 0.0, said.append):
         with (
             pytest.raises(StoreBusyError, match="another `teho export` is sending to a store"),
-            alone(folder, "a store", 0.1, said.append),
+            locked(folder, "a store", 0.1, said.append),
         ):
             pytest.fail("two exports at once")
         assert said == [
             "another `teho export` is sending to a store. Teho waits until it ends, at most 100 ms"
         ]
-    with alone(folder, "a store", 0.0, said.append):
+    with locked(folder, "a store", 0.0, said.append):
         pass
 
 
@@ -293,7 +293,7 @@ def test_a_file_system_without_locks_is_no_error(
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with alone(tmp_path, "a store", 0.0, pytest.fail):
+    with locked(tmp_path, "a store", 0.0, pytest.fail):
         pass
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from teho.errors import MissingCommandError, NoAnswerError, RefusedError
 from teho.schedulers import command
-from teho.schedulers.command import Completed, accepted, run, said, unreachable
+from teho.schedulers.command import Completed, accepted, message_of, run, unreachable
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def test_a_command_has_a_session_of_its_own():
     ],
 )
 def test_a_command_s_words(code, out, err, words):
-    assert said(Completed(("x",), code, out, err)) == words
+    assert message_of(Completed(("x",), code, out, err)) == words
 
 
 def test_an_interrupt_leaves_no_command_behind(monkeypatch: pytest.MonkeyPatch):

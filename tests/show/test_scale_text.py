@@ -40,7 +40,7 @@ SCALED = Scaled(
     worker="GPU",
     unit="run",
     outcome="pays_to",
-    pays_to=2,
+    efficient_n=2,
     verdict="It pays up to 2 GPUs: 1.80 times as fast as 1 (95 % confidence: 1.70 to 1.90)",
     base_n=1,
     sizes=(
@@ -57,9 +57,9 @@ SCALED = Scaled(
     ),
     steps=(
         ScaleStep(from_n=1, to_n=2, speed=Estimate(value=1.8, low=1.7, high=1.9), bill_ratio=1.1,
-                  needed=1.5, pays=True),
+                  needed=1.5, is_efficient=True),
         ScaleStep(from_n=2, to_n=3, speed=Estimate(value=1.2), bill_ratio=1.25, needed=1.27,
-                  pays=None),
+                  is_efficient=None),
     ),
     fits=(FIT,),
     cost_unit="BU",

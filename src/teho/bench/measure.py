@@ -331,7 +331,7 @@ class _Bench:
             own = groups.setdefault(group, [])
             own += [point for point in points if key_of(point) not in map(key_of, own)]
             own.sort(key=lambda point: float(point[self._example.axis]))
-        crossovers, pay_offs = crossings_of(self._example, groups, self._timings, placements)
+        crossovers, amortisations = crossings_of(self._example, groups, self._timings, placements)
         found = Measured(
             name=self._example.name,
             title=self._example.title,
@@ -345,7 +345,7 @@ class _Bench:
             timings=tuple(self._timings),
             left=tuple(self._left),
             crossovers=tuple(crossovers),
-            pay_offs=tuple(pay_offs),
+            amortisations=tuple(amortisations),
             notes=(),
             elapsed_s=for_s - (self._until_s - time.monotonic()),
         )

@@ -108,7 +108,7 @@ def off(output: Output) -> None:
     """
     from teho.config.marked_lines import remove_lines
     from teho.config.settings import load_settings
-    from teho.store.unasked import remove_stamp
+    from teho.store.automatic import remove_stamp
 
     start = _start_file()
     for file in _files():
@@ -266,7 +266,7 @@ def _status(*, settles: bool) -> Always:
     from teho.config.settings import load_settings
     from teho.jobs.settle import settle
     from teho.model.always import Always
-    from teho.store.unasked import nearest_directory, unasked_runs
+    from teho.store.automatic import automatic_runs, nearest_directory
 
     settings, start = load_settings(), _start_file()
     home = settings.home_directory
@@ -277,9 +277,9 @@ def _status(*, settles: bool) -> Always:
         hooks = ()
         problems.append(str(error))
     try:
-        runs = unasked_runs(home)
+        runs = automatic_runs(home)
         if settles and settle(home, runs):
-            runs = unasked_runs(home)
+            runs = automatic_runs(home)
     except RecordingError:
         runs = []
     last = runs[-1].run if runs else None

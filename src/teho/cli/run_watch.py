@@ -102,10 +102,10 @@ class RunWatch:
 
     def __init__(self, plan: WatchPlan, settings: Settings, program_pid: int) -> None:
         orders, self._orders = os.pipe()
-        self._said, say = os.pipe()
-        self.pid = fork_child(partial(_watch, plan, settings, program_pid, orders, say))
+        self._report_end, report_end = os.pipe()
+        self.pid = fork_child(partial(_watch, plan, settings, program_pid, orders, report_end))
         os.close(orders)
-        os.close(say)
+        os.close(report_end)
 
     def begin(self, directory: Path) -> None:
         """Tell the process which recording to watch."""
@@ -114,16 +114,18 @@ class RunWatch:
     def leave(self) -> list[str]:
         """End the process, and return its sentences for the report."""
         os.close(self._orders)
-        reader = LineReader(self._said)
+        reader = LineReader(self._report_end)
         deadline_s = time.monotonic() + _PATIENCE_S
         while not reader.closed and time.monotonic() < deadline_s:
-            wait_for([self._said], deadline_s - time.monotonic())
+            wait_for([self._report_end], deadline_s - time.monotonic())
             reader.read()
         return [str(message["trouble"]) for message in reader.take() if "trouble" in message]
 
 
-def _watch(plan: WatchPlan, settings: Settings, program_pid: int, orders: int, say: int) -> None:
-    detach_streams(keep=(orders, say))
+def _watch(
+    plan: WatchPlan, settings: Settings, program_pid: int, orders: int, report_end: int
+) -> None:
+    detach_streams(keep=(orders, report_end))
     os.nice(_NICE)
     reader = LineReader(orders)
     reader.wait()
@@ -142,7 +144,7 @@ def _watch(plan: WatchPlan, settings: Settings, program_pid: int, orders: int, s
                 f"Teho could not check whether the run is stuck or near its time limit: {error!r}"
             )
         for trouble in dict.fromkeys(watcher.troubles):
-            send(say, trouble=trouble)
+            send(report_end, trouble=trouble)
         watcher.troubles.clear()
 
 

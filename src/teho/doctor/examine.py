@@ -9,7 +9,7 @@ import msgspec
 
 from teho.config.toml import did_you_mean
 from teho.doctor.checks import CHECKS
-from teho.doctor.outcome import Check, Said
+from teho.doctor.outcome import Check, NoProblem
 from teho.doctor.snapshot import Python, Snapshot
 from teho.errors import InputError
 from teho.model.doctor import CheckResult, Examination, Symptom
@@ -57,14 +57,14 @@ def examine(snapshot: Snapshot, checks: Sequence[Check], wall_s: float) -> Exami
 
 def _checked(check: Check, snapshot: Snapshot) -> CheckResult:
     outcome = check.judge(snapshot)
-    said = outcome if isinstance(outcome, Said) else Said("found", "")
-    found = [] if isinstance(outcome, Said) else outcome
+    answer = outcome if isinstance(outcome, NoProblem) else NoProblem("found", "")
+    found = [] if isinstance(outcome, NoProblem) else outcome
     return CheckResult(
         id=check.id,
         about=check.about,
         decisive=check.decisive,
-        state=said.state,
-        said=said.text,
+        state=answer.state,
+        said=answer.text,
         symptoms=tuple(
             msgspec.structs.replace(one, kind=check.id)
             for one in ([found] if isinstance(found, Symptom) else found)

@@ -15,8 +15,8 @@ from teho.model.missing import Missing
 
 __all__ = [
     "Check",
+    "NoProblem",
     "Outcome",
-    "Said",
     "critical",
     "fine",
     "moot",
@@ -29,14 +29,14 @@ __all__ = [
 ]
 
 
-class Said(NamedTuple):
+class NoProblem(NamedTuple):
     """A check found no problem, for this reason."""
 
     state: State
     text: str
 
 
-Outcome = Union[Said, Symptom, list[Symptom]]
+Outcome = Union[NoProblem, Symptom, list[Symptom]]
 """One problem or several; otherwise the reason why there is none."""
 
 
@@ -53,11 +53,11 @@ class Check(NamedTuple):
     """Judge only the snapshot."""
 
 
-fine = partial(Said, "fine")
+fine = partial(NoProblem, "fine")
 """Everything is as it should be: what was seen."""
-unknown = partial(Said, "abstained")
+unknown = partial(NoProblem, "abstained")
 """The check cannot judge: the information that is missing."""
-moot = partial(Said, "not_applicable")
+moot = partial(NoProblem, "not_applicable")
 """The check does not apply here: the reason."""
 
 

@@ -54,12 +54,12 @@ def _installed(names: Sequence[str], environment: Mapping[str, str]) -> Python:
         raise InputError(f"no command {' or '.join(names)}")
     # It must not import from the program's folder.
     safe = {**environment, "PYTHONSAFEPATH": "1"}
-    said = subprocess.run([found, PROGRAM], env=safe, capture_output=True, check=False)
+    done = subprocess.run([found, PROGRAM], env=safe, capture_output=True, check=False)
     try:
-        answer = read_answer(said.stdout)
+        answer = read_answer(done.stdout)
     except msgspec.MsgspecError as error:
-        last = said.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        why = last[0] if last else f"the command ended with exit code {said.returncode}"
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        why = last[0] if last else f"the command ended with exit code {done.returncode}"
         raise InputError(f"{found} does not list the installed packages: {why}") from error
     return Python(
         path=found,

@@ -102,12 +102,17 @@ def _own_cores(
     Which cores these are is not known. The first GPU decides, so that jobs with different GPUs use
     different cores.
     """
-    asked = given.cores_asked
-    if "cores" not in given.with_gpus or not asked or not given.gpus_held or asked >= len(cores):
+    requested = given.cores_asked
+    if (
+        "cores" not in given.with_gpus
+        or not requested
+        or not given.gpus_held
+        or requested >= len(cores)
+    ):
         return tuple(cores)
-    place = min((gpu.index for gpu in gpus), default=0) * asked // given.gpus_held
-    first = min(place, len(cores) - asked)
-    return tuple(cores[first : first + asked])
+    place = min((gpu.index for gpu in gpus), default=0) * requested // given.gpus_held
+    first = min(place, len(cores) - requested)
+    return tuple(cores[first : first + requested])
 
 
 def read_placements(text: str, machine: Machine, option: str) -> tuple[list[Placement], list[str]]:

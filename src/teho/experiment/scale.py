@@ -78,7 +78,7 @@ def scale(
         for count in _CHECKS:
             rounds.until(count, fewest=1)
             steps = _scaled(wish, rounds, notes, clock() - began_s).steps
-            if rounds.fit < 2 or all(step.pays is not None for step in steps):
+            if rounds.fit < 2 or all(step.is_efficient is not None for step in steps):
                 break
     except KeyboardInterrupt:
         notes.append("The measurement was ended early.")

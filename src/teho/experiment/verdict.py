@@ -12,7 +12,7 @@ import msgspec
 from teho.experiment.confidence import FEWEST_PAIRS, gain_of
 from teho.experiment.measure import Measure, measure_of
 from teho.experiment.placement import Placement
-from teho.experiment.scaling import PAYS
+from teho.experiment.scaling import EFFICIENT_SPEEDUP
 from teho.explain.wording import joined
 from teho.model.compared import BreakEven, Contest, Outcome, Point, Sample, Variant
 from teho.units import counted, format_duration
@@ -152,7 +152,7 @@ def _worthiest(variants: Sequence[Variant]) -> Variant:
 
 def _needed_for(times: float) -> float:
     """Return the speed-up that this many times the cores or GPUs must give."""
-    return math.pow(PAYS, math.log2(times))
+    return math.pow(EFFICIENT_SPEEDUP, math.log2(times))
 
 
 def _size(variant: Variant) -> int:

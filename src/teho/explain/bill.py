@@ -155,8 +155,8 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_gpus(self) -> bool:
         """Whether the job is billed as one with GPUs."""
-        held = [node.allocation.gpus_held for node in self.run.nodes]
-        return self.kind.gpu is not None and (self.partition.exclusive or any(held))
+        allocated = [node.allocation.gpus_held for node in self.run.nodes]
+        return self.kind.gpu is not None and (self.partition.exclusive or any(allocated))
 
     def cost(self, elapsed_s: float) -> Cost:
         """Return the bill. Raises `_NotKnownError` if a figure is missing."""
@@ -255,10 +255,10 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _gpus_of(node: Node) -> int:
-    held = node.allocation.gpus_held
-    if held is None and node.devices:
+    allocated = node.allocation.gpus_held
+    if allocated is None and node.devices:
         raise _NotKnownError(f"the recording does not say how many GPUs the job had on {node.name}")
-    return held or 0
+    return allocated or 0
 
 
 def _cpus_of(run: Run, node: Node) -> int:
@@ -307,16 +307,16 @@ def _possible(run: Run, cluster: Cluster, allocation: Allocation) -> Iterator[_U
 
 
 def _fits(run: Run, partition: Partition, kind: NodeKind) -> bool:
-    held = max((node.allocation.gpus_held or 0 for node in run.nodes), default=0)
+    allocated = max((node.allocation.gpus_held or 0 for node in run.nodes), default=0)
     devices = [device for node in run.nodes for device in node.devices]
     gpu = kind.gpu
     if gpu is None:
-        return held == 0 and not devices
-    if held == 0 and not devices:
+        return allocated == 0 and not devices
+    if allocated == 0 and not devices:
         return partition.takes_cpu_jobs or partition.exclusive
-    if gpu.count is not None and held > gpu.count:
+    if gpu.count is not None and allocated > gpu.count:
         return False
-    if held and gpu.max_per_job is not None and held > gpu.max_per_job:
+    if allocated and gpu.max_per_job is not None and allocated > gpu.max_per_job:
         return False
     return all(is_same_model(gpu, device) for device in devices)
 

@@ -391,7 +391,7 @@ def _absences(
         for metric in METRICS:
             if metric.scope != scope or metric.name in names:
                 continue
-            said = sampler.absences.get((id_, metric.name))
+            known = sampler.absences.get((id_, metric.name))
             why = f"the log of {tools} does not contain the necessary data"
             not_logged = Missing(Reason.UNRECORDED, why)
-            yield said or Absence(device=id_, metric=metric.name, missing=not_logged, since_s=0.0)
+            yield known or Absence(device=id_, metric=metric.name, missing=not_logged, since_s=0.0)

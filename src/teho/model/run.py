@@ -275,7 +275,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=Tr
     end: End | None = None
     imported: Import | None = None
     """None: Teho recorded it."""
-    unasked: bool = False
+    is_automatic: bool = msgspec.field(default=False, name="unasked")  # the key in `run.json`
     """Whether `teho always` recorded it: `keep` and `keep_gb` in the settings limit these
     recordings."""
     troubles: tuple[Trouble, ...] = ()

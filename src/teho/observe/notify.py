@@ -113,8 +113,8 @@ def words_of(error: Exception) -> str:
     if isinstance(error, subprocess.TimeoutExpired):
         return f"no answer within {_TIMEOUT_S:g} s"
     if isinstance(error, subprocess.CalledProcessError):
-        said = (error.stderr or b"").decode(errors="replace").strip().splitlines()
-        return f"exit code {error.returncode}{f': {said[-1]}' if said else ''}"
+        errors = (error.stderr or b"").decode(errors="replace").strip().splitlines()
+        return f"exit code {error.returncode}{f': {errors[-1]}' if errors else ''}"
     if isinstance(error, URLError):
         return str(error.reason)[:_LARGEST_ANSWER]
     if isinstance(error, OSError) and error.strerror:

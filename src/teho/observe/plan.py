@@ -47,7 +47,7 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Folder on each node in which the probes of the program write; empty: without probes."""
 
     @property
-    def goes_on(self) -> bool:
+    def continues(self) -> bool:
         """Whether the program ran before the recording, and goes on after it."""
         return bool(self.used_before)
 

@@ -296,7 +296,7 @@ class Recorder:
     def _finish(self) -> None:
         now = self._elapsed()
         readings = self._read(ends=True)
-        if not (self._plan.goes_on and _is_alive(self._program_pid or 0)):
+        if not (self._plan.continues and _is_alive(self._program_pid or 0)):
             # The program has ended: its memory is not 0 but has no value.
             readings = {
                 device: {

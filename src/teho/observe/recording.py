@@ -152,7 +152,7 @@ def describe(wanted: Wanted, started_s: float) -> Run:
         supervisor_stamp=supervisor_stamp(os.getpid()),
         period_s=wanted.period_s,
         environment=kept_environment(os.environ),
-        unasked=wanted.unasked,
+        is_automatic=wanted.is_automatic,
         versions={
             "teho": __version__,
             "python": platform.python_version(),

@@ -65,7 +65,7 @@ class RunChanges:
         self._sure_checks = _SURE_CHECKS if node_count < MANY_NODES else _SURE_CHECKS_LARGE
         self._asked_s = float("-inf")
         self._time_ns = 0
-        self._asked = 0
+        self._polls = 0
         self._count = 0
 
     def count(self, now_s: float) -> int:
@@ -79,8 +79,8 @@ class RunChanges:
             self._asked_s = now_s
             with contextlib.suppress(OSError):
                 time_ns = self._run.stat().st_mtime_ns
-                if time_ns != self._time_ns or self._asked % self._sure_checks == 0:
+                if time_ns != self._time_ns or self._polls % self._sure_checks == 0:
                     self._count += 1
                 self._time_ns = time_ns
-                self._asked += 1
+                self._polls += 1
         return self._count

@@ -156,13 +156,13 @@ def _other_cores(case: Case) -> str:
 
 def _quotas(case: Case) -> Iterator[Refusal]:
     shape, gpu = case.shape, case.kind.gpu
-    asked = {"cores": shape.cores_per_node, "memory": shape.memory_mib or 0}
+    requested = {"cores": shape.cores_per_node, "memory": shape.memory_mib or 0}
     if gpu:
-        asked[f"gpu:{gpu.type}"] = shape.gpus_per_node
+        requested[f"gpu:{gpu.type}"] = shape.gpus_per_node
     for rule in _rules(case).rules:
         scope = "per node" if rule.per_node else "for all jobs together"
         for what, most in rule.limits.items():
-            number = asked.get(what, 0)
+            number = requested.get(what, 0)
             if number > most:
                 limit = f"{_amount(what, most)} {scope} (resource quota {rule.name!r})"
                 yield above("limit", _amount(what, number), limit, rule.source)

@@ -26,7 +26,7 @@ from teho.errors import (
 from teho.model.job import Job, JobState, Submission
 from teho.schedulers.array import NOWHERE
 from teho.schedulers.backend import Backend, Query
-from teho.schedulers.command import reached, run, said
+from teho.schedulers.command import message_of, reached, run
 
 __all__ = [
     "accounting",
@@ -87,7 +87,7 @@ def submit(
         number, problem = None, error.found
     else:
         number = backend.read_submitted(answer)
-        problem = f"{answer.argv[0]} says: {said(answer)}"
+        problem = f"{answer.argv[0]} says: {message_of(answer)}"
     if number is None:
         submitted = _look_up(backend, submission, problem, pauses_s)
     else:

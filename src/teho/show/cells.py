@@ -315,9 +315,9 @@ def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
     A saving below 0.5 % is left out, and so is a certainty of `sure`.
     """
     least, most = (f"{percent:.0f}" for percent in finding.regain_percent or (0.0, 0.0))
-    said = f"{least}\N{EN DASH}{most} %" if least != most else f"{most} %"
-    said = f"up to {most} %" if least == "0" else said
-    saving = () if most == "0" else (Evidence("could save", f"{said} of the run time"),)
+    share = f"{least}\N{EN DASH}{most} %" if least != most else f"{most} %"
+    share = f"up to {most} %" if least == "0" else share
+    saving = () if most == "0" else (Evidence("could save", f"{share} of the run time"),)
     is_sure = finding.certainty is Certainty.SURE
     certainty = () if is_sure else (Evidence("certainty", finding.certainty.value),)
     return (*saving, *certainty, *finding.evidence)

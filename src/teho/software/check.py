@@ -310,10 +310,10 @@ def verdict_of(checked: Checked) -> tuple[VerdictSeverity, str]:
             ("CPU-only", ("cpu",)), ("not known", ("unknown",)),
         )
     }  # fmt: skip
-    said = "; ".join(f"{', '.join(names)}: {what}" for what, names in groups.items() if names)
+    problems = "; ".join(f"{', '.join(names)}: {what}" for what, names in groups.items() if names)
     if groups["not known"]:
-        return "unknown", f"{said}."
+        return "unknown", f"{problems}."
     is_known = not any(line.startswith("Driver:") for line in checked.not_checked)
     only_cuda = [one.kind for one in checked.builds] == ["cuda"]
     runs = ", and the driver runs it" if only_cuda and is_known else ""
-    return ("warning", f"{said}.") if checked.problems else ("good", f"{said}{runs}.")
+    return ("warning", f"{problems}.") if checked.problems else ("good", f"{problems}{runs}.")

@@ -229,26 +229,26 @@ class _Talk:
         """Return why the request ended too early."""
         code = self._process.wait()
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip().splitlines()
-        return problem_of(self._machine.host, code, said)
+        errors = self._errors.read().decode(errors="replace").strip().splitlines()
+        return problem_of(self._machine.host, code, errors)
 
 
-def problem_of(host: str, code: int, said: Sequence[str]) -> TehoError:
+def problem_of(host: str, code: int, errors: Sequence[str]) -> TehoError:
     """Return why a command on a machine failed.
 
     Args:
         host: the machine; empty: this one.
         code: the exit code of the command.
-        said: lines that it printed on standard error.
+        errors: lines that it printed on standard error.
     """
-    last = said[-1].strip().rstrip(".") if said else f"exit code {code}"
+    last = errors[-1].strip().rstrip(".") if errors else f"exit code {code}"
     if host and code == _NO_PYTHON:
         return TehoError(
             f"{host} has no python3",
             "Python 3.6 or newer on the PATH when ssh runs a command",
             f"in the ~/.bashrc of {host}, load a module with Python",
         )
-    text = " ".join(said)
+    text = " ".join(errors)
     if not host or code != _SSH_FAILED:
         return TehoError(f"a command failed on {host or 'this machine'}: {last}")
     next_step = f"`ssh {shlex.quote(host)}` shows what is wrong"

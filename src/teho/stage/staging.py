@@ -251,7 +251,7 @@ class Staging:
         # Before the copy: an interrupted copy knows its files. Those that will be replaced are
         # recorded as they are until they have been replaced.
         self._record(self.plan.new)
-        said: list[str] = []
+        messages: list[str] = []
         done = 0
 
         def show(copied: int) -> None:
@@ -266,7 +266,7 @@ class Staging:
                     show, replace=replace,
                 )  # fmt: skip
             else:
-                said += copy.copy_files(
+                messages += copy.copy_files(
                     part, self._folder, self._there, self._place.path, unfinished, show,
                     replace=replace,
                 )  # fmt: skip
@@ -274,7 +274,7 @@ class Staging:
         if not self.is_archive:
             self._there.ask("clean", unfinished)
         self._record(self.plan.newer)
-        return said
+        return messages
 
     def _record(self, files: tuple[Entry, ...]) -> None:
         new = {one.name: (one.size, one.mtime_ns) for one in files if one.kind == "f"}

@@ -130,10 +130,12 @@ class AmdSource:
             )
         found, partners, doubts = pair_dies(found, cards)
         by_device = {gpu.device: gpu for gpu in found}
-        chosen, said = visible_rocm(environment, list(by_device))
+        chosen, remarks = visible_rocm(environment, list(by_device))
         if not chosen:
             raise DeviceError(
-                "; ".join([f"none of the {len(found)} AMD GPUs here belongs to this job", *said]),
+                "; ".join(
+                    [f"none of the {len(found)} AMD GPUs here belongs to this job", *remarks]
+                ),
                 "a GPU that ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES names",
                 "env | grep VISIBLE_DEVICES",
             )
@@ -144,7 +146,7 @@ class AmdSource:
             by_card.setdefault(gpu.directory, []).append(gpu)
         parts = list(by_card.values())
         self.devices = tuple(gpus[0].device for gpus in parts)
-        self.notes = (*notes, *doubts, *said, *_cautions(parts, partners, len(cards)))
+        self.notes = (*notes, *doubts, *remarks, *_cautions(parts, partners, len(cards)))
         self._gpus = [_Gpu(gpus) for gpus in parts]
         self._processes = Processes(top)
 

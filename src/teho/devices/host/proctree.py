@@ -94,7 +94,7 @@ class _Reaper:
         self.pid = str(pid)
         self.used = self._before = _NOTHING
         self.io_missing: Missing | None = None
-        self.gone = False
+        self.ended = False
         self._directory = f"{proc}/{pid}"
         self._start = b""
         self.read()
@@ -102,9 +102,9 @@ class _Reaper:
 
     def read(self) -> None:
         """Update the figures. After the end of the supervisor they do not change."""
-        stat = None if self.gone else read_stat(self._directory)
+        stat = None if self.ended else read_stat(self._directory)
         if stat is None or stat.start != (self._start or stat.start):
-            self.gone = True
+            self.ended = True
             return
         self._start = stat.start
         self.io_missing = None
@@ -243,7 +243,7 @@ class ProcessTree:
     def _adopt(self, new: dict[str, ProcStat]) -> None:
         """Decide whether new processes are the program's."""
         undecided = set()
-        reapers = {reaper.pid for reaper in self._reapers if not reaper.gone}
+        reapers = {reaper.pid for reaper in self._reapers if not reaper.ended}
         for pid in tuple(new):
             line, above = [], pid
             while above in new and above not in line and not self._is_decided(above):

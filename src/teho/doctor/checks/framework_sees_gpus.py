@@ -43,8 +43,8 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     for build in builds:
         report = python.framework_reports.get(build.framework)
         if not isinstance(report, FrameworkReport):
-            unasked = f"Teho did not ask {build.package} which GPUs it sees"
-            missing.append(report.detail if report else unasked)
+            not_checked = f"Teho did not ask {build.package} which GPUs it sees"
+            missing.append(report.detail if report else not_checked)
             continue
         version = ("version", report.version or build.version, "")
         if report.broken:

@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from teho.errors import StoreBusyError, StoreError
-from teho.jobs.export.alone import alone
 from teho.jobs.export.formats import FORMATS, Format
+from teho.jobs.export.lock import locked
 from teho.jobs.export.openmetrics import Recorded
 from teho.jobs.export.parts import Part, parts_of
 from teho.jobs.http import Store, request
@@ -80,7 +80,7 @@ def push(
     folder = home / _FOLDER / name
     ordered = sorted(recordings, key=lambda recorded: recorded.run.started_at)
     problems.extend(_overlaps(ordered))
-    with alone(folder, store.host, wait_s, report):
+    with locked(folder, store.host, wait_s, report):
         return _push(ordered, store, FORMATS[form], folder, wait_s, problems, report)
 
 

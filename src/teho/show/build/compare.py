@@ -33,8 +33,8 @@ def compare_document(compared: Compared) -> Document:
         facts=()
         if compared.swept
         else (
-            *(Fact("ahead", "", said) for said in _ahead(points[0])),
-            *(Fact("from_submission", "", said) for said in _from_submission(points[0])),
+            *(Fact("ahead", "", sentence) for sentence in _ahead(points[0])),
+            *(Fact("from_submission", "", sentence) for sentence in _from_submission(points[0])),
         ),
         tables=tuple(one for point in points for one in _tables(compared, point)),
         lists=(

@@ -64,12 +64,12 @@ def _not_applicable(examination: Examination) -> Listing:
 
 
 def _self_test(test: SelfTest) -> Fact:
-    said = {
+    result = {
         "passed": "matrix products are correct",
         "failed": "the test failed",
         "not_run": "the test could not be run",
     }[test.state]
-    return Fact("self_test", "Self-test", said, note=test.why)
+    return Fact("self_test", "Self-test", result, note=test.why)
 
 
 def _products(test: SelfTest) -> Table:

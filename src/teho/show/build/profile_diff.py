@@ -218,13 +218,13 @@ def _verdict(both: Sequence[Profiled], names: Sequence[str], parts: Sequence[_Pa
     if abs(change) < _EQUAL_PERCENT:
         return f"{what} takes about equally long: {times}."
     more = "more" if change > 0 else "less"
-    said = f"{what} takes {format_quantity(abs(change), '%')} {more} time: {times}."
+    sentence = f"{what} takes {format_quantity(abs(change), '%')} {more} time: {times}."
     largest = next((one for one in parts if one.difference_s * change > 0), None)
     if largest is None:
-        return said
+        return sentence
     verb = "grew" if largest.difference_s > 0 else "fell"
     return (
-        f'{said} The largest change: "{largest.label}" {verb} from '
+        f'{sentence} The largest change: "{largest.label}" {verb} from '
         f"{format_time(largest.first_s or 0.0)} to {format_time(largest.second_s or 0.0)}."
     )
 

@@ -95,10 +95,10 @@ def _memory_strip(picture: StepPicture, name: str, colors: dict[str, int]) -> st
 
 def _drawn(label: str, legend: str, name: str, bands: Sequence[tuple[int, Sequence[float]]]) -> str:
     """Draw a strip below its legend; each band has its colour and its shares."""
-    spoken = text(f"{label} over {name}; the numbers follow below")
+    described = text(f"{label} over {name}; the numbers follow below")
     return f"""<p class="lane"><b>{text(label)}</b>{legend}</p>
 <svg class="strip" height="{_HEIGHT}" viewBox="0 0 {len(bands[0][1])} {_HEIGHT}" \
-preserveAspectRatio="none" role="img" aria-label="{spoken}">{_bands(bands)}</svg>
+preserveAspectRatio="none" role="img" aria-label="{described}">{_bands(bands)}</svg>
 """
 
 

@@ -22,7 +22,7 @@ __all__ = ["draw"]
 
 _MARKERS = {"numpy": "o", "cupy": "s", "jax": "^", "torch": "D"}
 _PANEL_INCHES = (3.4, 2.7)
-_MOST_BESIDE = 3
+_MOST_IN_ROW = 3
 _MOST_TICKS = 7
 
 
@@ -48,7 +48,7 @@ def draw(measured: Measured, form: str) -> bytes:
     }
     groups = [group for group, count in places.items() if count > 1]
     groups = groups or [group for group, count in places.items() if count]
-    across = min(len(groups), _MOST_BESIDE)
+    across = min(len(groups), _MOST_IN_ROW)
     down = len(rows) * ceil(len(groups) / across)
 
     def paint(figure: Figure) -> None:

@@ -205,7 +205,7 @@ class Portal:
         return fresh
 
     def _run(self, request: Request) -> Response:
-        run = self._asked_run(request)
+        run = self._requested_run(request)
         directory = Path(run.directory)
         parts = self._computed.report(directory)
         by = request.query_params.get("by", "")
@@ -283,7 +283,7 @@ class Portal:
     # Files
 
     def _file(self, request: Request) -> Response:
-        run = self._asked_run(request)
+        run = self._requested_run(request)
         name = request.query_params.get("name", "")
         directory = Path(run.directory)
         headers = {
@@ -313,7 +313,7 @@ class Portal:
         headers = {"cache-control": "private, max-age=31536000, immutable"}
         return Response(content, media_type=kind, headers=headers)
 
-    def _asked_run(self, request: Request) -> ListedRun:
+    def _requested_run(self, request: Request) -> ListedRun:
         given = request.query_params
         return self._known_run(given.get("id", ""), given.get("by", ""))
 

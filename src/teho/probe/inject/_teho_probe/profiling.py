@@ -82,7 +82,7 @@ class Profiling:
         self._thread: int | None = None
         """The thread that is recorded."""
         self._tracer: Any = None
-        self._is_asked = False
+        self._is_requested = False
         """Whether the main thread has been asked to start or to stop."""
         self._is_inside = False
         """Whether the profiler is being started or stopped."""
@@ -146,7 +146,7 @@ class Profiling:
             self._check(now_s)
         except Exception as error:
             if self._phase == _RECORDING:  # only the recorded thread can stop the profiler
-                self._over, self._is_asked = "error", True
+                self._over, self._is_requested = "error", True
             else:
                 self._failed(error)
         is_near = self._phase == _RECORDING or self._window_s is not None
@@ -217,17 +217,17 @@ class Profiling:
     def _check(self, now_s: float) -> None:
         if self._phase == _RECORDING:
             why = self._limit(now_s)
-            if why and not self._is_asked:
+            if why and not self._is_requested:
                 self._over = why
                 if self._thread == self._notes.main_thread:
-                    self._is_asked = True
+                    self._is_requested = True
                     call_in_main_thread(lambda: self._call(self._limit_reached))
-        elif self._phase == _WAITING and self._window_s is not None and not self._is_asked:
+        elif self._phase == _WAITING and self._window_s is not None and not self._is_requested:
             if self._seen_s is None and framework_of(self._notes) is not None:
                 self._seen_s = now_s
             after_s = float(self._plan.get("after_s") or 0.0)
             if self._seen_s is not None and now_s >= self._seen_s + after_s:
-                self._is_asked = True
+                self._is_requested = True
                 call_in_main_thread(lambda: self._call(self._begin_window))
 
     def _limit(self, now_s: float) -> str:
@@ -249,7 +249,7 @@ class Profiling:
             self._prepare()
         if self._phase == _WARM:
             self._start()
-        self._is_asked = False
+        self._is_requested = False
 
     def _limit_reached(self) -> None:
         if self._phase == _RECORDING:
@@ -259,7 +259,7 @@ class Profiling:
         """Do something outside of `stepped`; errors must not reach the program."""
         if self._is_inside:
             # The main thread is just at a step. A limit ends the recording there.
-            self._is_asked = False
+            self._is_requested = False
             return
         try:
             self._is_inside = True

@@ -17,7 +17,7 @@ from typing import IO
 from teho.errors import StoreBusyError
 from teho.units import format_duration
 
-__all__ = ["alone"]
+__all__ = ["locked"]
 
 _LOCK = ".lock"
 _PAUSE_S = 0.5
@@ -25,7 +25,7 @@ _HELD = frozenset({errno.EWOULDBLOCK, errno.EACCES})
 
 
 @contextmanager
-def alone(folder: Path, host: str, wait_s: float, report: Callable[[str], None]) -> Iterator[None]:
+def locked(folder: Path, host: str, wait_s: float, report: Callable[[str], None]) -> Iterator[None]:
     """Hold the lock of a folder. The kernel releases it with the end of the process.
 
     Some network file systems have no locks: there, two exports are not prevented.
