@@ -97,7 +97,7 @@ COMPUTING = (
     "twins/test_discover_twins.py",
     "portal/test_portal_browser.py",
     "twins/test_launchers_here.py",
-    "doctor/test_doctor_look.py",
+    "doctor/test_doctor_collect.py",
     "test_words.py",
     "unwind/test_code.py",
     "bench/test_bench_pseudo_code.py",

@@ -22,7 +22,7 @@ from teho.devices.sources import VENDORS, open_gpus
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing
 from teho.model.survey import SCHEMA, Answers, Survey
-from teho.observe.survey import take_survey
+from teho.observe.survey import read_survey
 from teho.show.build.devices import devices_document
 from teho.show.text.document import render_text
 
@@ -166,7 +166,7 @@ def test_figures_that_a_page_has_not_renewed_yet_are_to_come(teho: Teho, stub: P
 
 def test_an_mi250x_node(tmp_path: Path) -> None:
     tree = build_mi250x(tmp_path, busy=[90, 80, 0, 0, 0, 0, 0, 0])
-    survey = take_survey({}, tree.root)
+    survey = read_survey({}, tree.root)
     (answers,) = (one for one in survey.gpus if one.source == "amd")
     assert len(answers.devices) == 8
     assert answers.signals[answers.devices[0].id]["gpu_busy_percent"] == 90
@@ -227,7 +227,7 @@ def test_a_mistake_of_ours_is_a_line_too(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     broken = VENDORS["nvidia"]._replace(open_source=open_nothing)
     monkeypatch.setitem(VENDORS, "nvidia", broken)
-    answers = nvidia(take_survey({}, tmp_path))
+    answers = nvidia(read_survey({}, tmp_path))
     assert answers.state == "failed"
     assert "an answer that nobody expected" in answers.why
 

@@ -480,17 +480,17 @@ def result_of(id_: str, snapshot: Snapshot) -> CheckResult:
 
 
 @pytest.mark.parametrize(
-    ("id_", "snapshot", "severity", "dooms", "words"),
+    ("id_", "snapshot", "severity", "is_fatal", "words"),
     FOUND,
     ids=[f"{f[0]}-{f[4][:30]}" for f in FOUND],
 )
 def test_problems_are_found(
-    id_: str, snapshot: Snapshot, severity: Severity, dooms: bool, words: str
+    id_: str, snapshot: Snapshot, severity: Severity, is_fatal: bool, words: str
 ) -> None:
     found = result_of(id_, snapshot)
     assert (found.state, found.said) == ("found", "")
     first = found.symptoms[0]
-    assert (first.kind, first.severity, first.dooms) == (id_, severity, dooms)
+    assert (first.kind, first.severity, first.is_fatal) == (id_, severity, is_fatal)
     assert words in first.sentence
     assert first.evidence
     assert first.action

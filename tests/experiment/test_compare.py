@@ -50,8 +50,8 @@ def test_whole_runs_are_compared_by_their_time(words: tuple[str, ...], home: Pat
     point = as_judged(answer_in(printed))
     assert all(len(variant.samples) >= 3 for variant in point.variants)
     assert point.measure == "time"
-    assert point.contest is not None
-    assert (point.contest.larger, point.contest.smaller) == ("cpu:2", "cpu:1")
+    assert point.comparison is not None
+    assert (point.comparison.larger, point.comparison.smaller) == ("cpu:2", "cpu:1")
     assert all(one.is_whole for variant in point.variants for one in variant.samples)
     assert not any("other results" in note for note in point.notes)
 

@@ -89,8 +89,8 @@ def test_a_gpu_that_is_slower_should_not_be_used(under) -> None:
 def test_a_gpu_that_is_as_fast_is_judged_by_its_times(under) -> None:
     # Within 5 %, the verdict would depend on the load of this machine.
     point = as_judged(found(*WHERE, "--", *shell(cpu=0.5, gpu=0.5), env=under(BUSY)))
-    assert point.contest is not None
-    assert point.contest.larger == "gpu:1"
+    assert point.comparison is not None
+    assert point.comparison.larger == "gpu:1"
 
 
 def test_unused_gpus_are_named_and_cost_energy(under) -> None:

@@ -13,7 +13,7 @@ from teho.experiment.outputs import Printed
 from teho.experiment.placement import Placement
 from teho.experiment.recorded import Recorded
 from teho.experiment.verdict import Terms
-from teho.model.compared import Compared, Contest, Point, Sample
+from teho.model.compared import Compared, PairComparison, Point, Sample
 from teho.model.tuned import Gain
 
 
@@ -173,7 +173,7 @@ def test_an_interrupt_leaves_what_is_known(at: int) -> None:
 def test_an_interrupt_after_enough_rounds_is_a_verdict() -> None:
     program = Simulated({"cpu:1": 10.0, "gpu:1": 8.0}, noise=0.15)
     program.interrupt_at = 7
-    assert compared(program).points[0].contest.speed.pairs == 3
+    assert compared(program).points[0].comparison.speed.pairs == 3
 
 
 def test_other_results_are_shown() -> None:
@@ -266,7 +266,7 @@ class TestSweep:
         values = (4e3, 16e3, 64e3, 256e3, 512e3)
         wish = wish._replace(swept="rows", values=values)
         found = compare(wish, "1f", run_at, lambda _: None, clock)
-        assert found.points[-1].contest.larger == "cpu:2"
+        assert found.points[-1].comparison.larger == "cpu:2"
         # rows / 2000 = 10 + rows / 20,000, at 22,222.
         assert found.break_even.at == pytest.approx(22_222, rel=0.1)
         assert found.verdict.startswith(
@@ -305,9 +305,14 @@ class TestSweep:
 
 def point_at(value: float, low: float, high: float) -> Point:
     speed = Gain(times=(low * high) ** 0.5, low=low, high=high, pairs=3)
-    contest = Contest(larger="gpu:1", smaller="cpu:1", speed=speed)
+    comparison = PairComparison(larger="gpu:1", smaller="cpu:1", speed=speed)
     return Point(
-        value=value, outcome="worth_it", verdict="", measure="time", variants=(), contest=contest
+        value=value,
+        outcome="worth_it",
+        verdict="",
+        measure="time",
+        variants=(),
+        comparison=comparison,
     )
 
 

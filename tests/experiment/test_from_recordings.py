@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from teho.experiment.from_recordings import _turns, _unlike
-from teho.model.compared import Contest
+from teho.model.compared import PairComparison
 from teho.model.device import Device
 from teho.model.run import End, Node, Run
 from teho.model.tuned import Gain
 
 BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
-CONTEST = Contest(
+CONTEST = PairComparison(
     larger="gpu:1", smaller="cpu:1", speed=Gain(times=2.0, low=1.9, high=2.1, pairs=3)
 )
 

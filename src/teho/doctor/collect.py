@@ -31,7 +31,7 @@ from teho.doctor.snapshot import Conda, DataSample, DiskQuota, Folder, Proxy, Py
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.missing import Missing, Reason
-from teho.observe.survey import take_survey
+from teho.observe.survey import read_survey
 from teho.process.isolated_call import IsolatedCall, answering, executing
 from teho.schedulers.allocation import read_allocation
 from teho.schedulers.task import read_task
@@ -97,7 +97,7 @@ def collect_snapshot(
         _FILES_S,
     )
     proxy = _ask_proxy(environment)
-    survey = take_survey(environment, root, _DRIVER_S, signals=False)
+    survey = read_survey(environment, root, _DRIVER_S, signals=False)
     facts = describe_host(root)
     allocation = read_allocation(
         environment, frozenset(survey.cores), None, facts.memory_bytes, cpu_quota(root)

@@ -75,12 +75,12 @@ def _checked(check: Check, snapshot: Snapshot) -> CheckResult:
 def symptoms_of(examination: Examination) -> list[Symptom]:
     """Return all problems, the worst first. Those that doom a job come before all others."""
     found = [one for checked in examination.checks for one in checked.symptoms]
-    return sorted(found, key=lambda one: (not one.dooms, _ORDER.index(one.severity)))
+    return sorted(found, key=lambda one: (not one.is_fatal, _ORDER.index(one.severity)))
 
 
 def doomed(examination: Examination) -> list[Symptom]:
     """Return the problems because of which a job cannot do what it was started for."""
-    return [one for one in symptoms_of(examination) if one.dooms]
+    return [one for one in symptoms_of(examination) if one.is_fatal]
 
 
 def exit_code(examination: Examination) -> int:
@@ -104,7 +104,7 @@ def verdict_of(examination: Examination) -> tuple[VerdictSeverity, str]:
     fine = [one for one in examination.checks if one.state == "fine"]
     test = examination.self_test
     end = f". {counted(len(unjudged), 'check')} gave no result." if unjudged else "."
-    if found and found[0].dooms:
+    if found and found[0].is_fatal:
         return "critical", f"If you start a job here now, it will fail: {found[0].sentence}"
     if test and test.state == "failed":
         return "critical", f"The self-test failed{end}"

@@ -19,13 +19,13 @@ __all__ = [
     "Outcome",
     "critical",
     "fine",
-    "moot",
     "needs_python",
+    "not_applicable",
     "remark",
-    "spared",
     "symptom",
     "unknown",
     "warning",
+    "without_fatal",
 ]
 
 
@@ -57,7 +57,7 @@ fine = partial(NoProblem, "fine")
 """Everything is as it should be: what was seen."""
 unknown = partial(NoProblem, "abstained")
 """The check cannot judge: the information that is missing."""
-moot = partial(NoProblem, "not_applicable")
+not_applicable = partial(NoProblem, "not_applicable")
 """The check does not apply here: the reason."""
 
 
@@ -67,7 +67,7 @@ def symptom(
     action: str,
     *evidence: tuple[str, Union[float, str], str],
     thresholds: Sequence[Threshold] = (),
-    dooms: bool = False,
+    is_fatal: bool = False,
 ) -> Symptom:
     """Return a problem. `examine` adds the id of its check.
 
@@ -77,7 +77,7 @@ def symptom(
         action: what to do. Commands are in backquotes.
         evidence: label, value and unit of each figure.
         thresholds: with which the figures were compared.
-        dooms: whether the job cannot do what it was started for.
+        is_fatal: whether the job cannot do what it was started for.
     """
     return Symptom(
         kind="",
@@ -86,7 +86,7 @@ def symptom(
         evidence=tuple(Evidence(*one) for one in evidence),
         thresholds=tuple(thresholds),
         action=action,
-        dooms=dooms,
+        is_fatal=is_fatal,
     )
 
 
@@ -109,7 +109,7 @@ def needs_python(
     return check
 
 
-def spared(found: Sequence[Symptom], frameworks: int) -> list[Symptom]:
+def without_fatal(found: Sequence[Symptom], frameworks: int) -> list[Symptom]:
     """Return problems of frameworks. They doom no job if another framework works.
 
     Args:
@@ -118,4 +118,4 @@ def spared(found: Sequence[Symptom], frameworks: int) -> list[Symptom]:
     """
     if len(found) == frameworks:
         return list(found)
-    return [msgspec.structs.replace(one, dooms=False) for one in found]
+    return [msgspec.structs.replace(one, is_fatal=False) for one in found]

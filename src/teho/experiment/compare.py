@@ -16,7 +16,7 @@ from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
 from teho.experiment.rounds import Rounds, RunOnce
 from teho.experiment.verdict import Terms, judge, verb_of
-from teho.model.compared import BreakEven, Compared, Contest, Point
+from teho.model.compared import BreakEven, Compared, PairComparison, Point
 from teho.units import format_count
 
 __all__ = ["CompareRequest", "compare", "crossing", "summed_up", "terms_of"]
@@ -150,29 +150,32 @@ def _alike(points: Sequence[Point]) -> list[Point]:
 
     If the memory of a GPU is full, only variants with cores are left. That is another question.
     """
-    known = [point for point in points if point.contest]
-    return [point for point in known if point.contest and _is_mixed(point.contest)] or known
+    known = [point for point in points if point.comparison]
+    return [point for point in known if point.comparison and _is_mixed(point.comparison)] or known
 
 
-def _is_mixed(contest: Contest) -> bool:
-    return contest.larger.partition(":")[0] != contest.smaller.partition(":")[0]
+def _is_mixed(comparison: PairComparison) -> bool:
+    return comparison.larger.partition(":")[0] != comparison.smaller.partition(":")[0]
 
 
 def _verdict(known: Sequence[Point], edge: BreakEven | None, swept: str) -> str:
     last = known[-1]
     at = f"{swept} = {format_count(last.value)}" if last.value is not None else ""
-    if edge is None or last.contest is None:
+    if edge is None or last.comparison is None:
         return f"At {at}: {last.verdict}" if at else last.verdict
     by_name = {one.name: one for one in last.variants}
-    larger, smaller = by_name[last.contest.larger], by_name[last.contest.smaller]
+    larger, smaller = by_name[last.comparison.larger], by_name[last.comparison.smaller]
     end = f": {last.verdict}"
     near = [one for one in known if one.value is not None and one.value >= edge.low]
-    if len({(one.contest.larger, one.contest.smaller) for one in near if one.contest}) == 1:
+    if (
+        len({(one.comparison.larger, one.comparison.smaller) for one in near if one.comparison})
+        == 1
+    ):
         verb = verb_of(int(larger.name.partition(":")[2]))
         faster = f"{larger.words} {verb} faster than {smaller.words}"
         if last.outcome == "worth_it":
-            end = f", {larger.words} {verb} {last.contest.speed.times:.2f} times as fast"
-    elif _is_mixed(last.contest):  # at each value, the best of either kind
+            end = f", {larger.words} {verb} {last.comparison.speed.times:.2f} times as fast"
+    elif _is_mixed(last.comparison):  # at each value, the best of either kind
         faster = f"{'GPUs' if larger.kind == 'gpu' else 'Cores'} are faster than cores"
     else:
         noun = "GPUs" if larger.kind == "gpu" else "cores"
@@ -239,9 +242,9 @@ def crossing(points: Sequence[Point], swept: str) -> BreakEven | None:
         swept: name of what was swept.
     """
     known = [
-        (point.value, point.contest.speed)
+        (point.value, point.comparison.speed)
         for point in points
-        if point.contest is not None and point.value is not None
+        if point.comparison is not None and point.value is not None
     ]
     slower = [place for place, (_, speed) in enumerate(known) if speed.high < 1]
     begin = max(slower, default=len(known))

@@ -173,12 +173,12 @@ class _Tuning:
         count = FEWEST_PAIRS if best.speed >= _LARGE * self.followed[0].speed else FEWEST_PAIRS + 1
         self.chosen = best.settings
         if simpler and self.affords(3 * count):
-            base, own, other = self._in_turns([{}, best.settings, simpler.settings], count)
+            base, own, other = self._in_rounds([{}, best.settings, simpler.settings], count)
             if len(own) >= FEWEST_PAIRS and _is_no_better(own, other):
                 self.chosen, own = simpler.settings, other
         elif self.affords(2 * FEWEST_PAIRS):
             count = count if self.affords(2 * count) else FEWEST_PAIRS
-            base, own = self._in_turns([{}, best.settings], count)
+            base, own = self._in_rounds([{}, best.settings], count)
         else:
             return
         if len(own) < FEWEST_PAIRS:
@@ -203,13 +203,13 @@ class _Tuning:
         for count in LONG_SECOND_CHECKS:
             more = count - len(pairs)
             if self.affords(2 * more):
-                base, own = self._in_turns([{}, self.chosen], more)
+                base, own = self._in_rounds([{}, self.chosen], more)
                 pairs += zip(base, own, strict=True)
                 if len(pairs) == count:
                     self.gain = second_check(pairs)
                 return
 
-    def _in_turns(self, settings: Sequence[Settings], count: int) -> list[list[float]]:
+    def _in_rounds(self, settings: Sequence[Settings], count: int) -> list[list[float]]:
         """Return the speeds with each of these settings, from rounds in which all were measured."""
         found: list[list[float]] = [[] for _ in settings]
         for number in range(count):

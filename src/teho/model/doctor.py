@@ -20,7 +20,7 @@ State = Literal["found", "fine", "abstained", "not_applicable"]
 class Symptom(Finding, frozen=True, kw_only=True):
     """One problem or remark; its `kind` is the id of the check."""
 
-    dooms: bool = False
+    is_fatal: bool = msgspec.field(default=False, name="dooms")  # the key in JSON
     """Whether a job with this problem cannot succeed."""
 
 

@@ -30,7 +30,7 @@ from teho.process.isolated_call import IsolatedCall, answering
 from teho.schedulers.allocation import read_allocation
 from teho.version import __version__
 
-__all__ = ["take_survey"]
+__all__ = ["read_survey"]
 
 _DEADLINE_S = 30.0
 """Without persistence mode, a driver first wakes all GPUs. This takes seconds for each GPU."""
@@ -43,7 +43,7 @@ _NO_FIGURE = Missing(Reason.UNRECORDED, f"no value came within {_PAUSE_S * (_SAM
 _VARIABLES = ("CUDA_DEVICE_ORDER", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "GPU_DEVICE_ORDINAL")
 
 
-def take_survey(
+def read_survey(
     environment: Mapping[str, str] = os.environ,
     root: Path = Path("/"),
     deadline_s: float = _DEADLINE_S,

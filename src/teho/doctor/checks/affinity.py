@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.doctor.checks._processes import promised
-from teho.doctor.outcome import Outcome, fine, moot, remark, unknown, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, remark, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.explain.wording import numbered
 from teho.schedulers.registry import scheduler_or_none
@@ -17,7 +17,7 @@ ABOUT = "cores that a program may run on, compared with the allocation"
 def check(snapshot: Snapshot) -> Outcome:
     """Compare the affinity mask with the cores that the scheduler reports."""
     if not snapshot.in_job:
-        return moot("this is not a job")
+        return not_applicable("this is not a job")
     requested, bound = promised(snapshot), len(snapshot.cores)
     if requested is None:
         return unknown("the scheduler does not report how many cores the job was given")

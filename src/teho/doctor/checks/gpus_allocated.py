@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, critical, fine, moot, unknown, warning
+from teho.doctor.outcome import Outcome, critical, fine, not_applicable, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.errors import InputError
 from teho.explain.wording import joined
@@ -29,18 +29,18 @@ def check(snapshot: Snapshot) -> Outcome:
             "End this job, and submit it again without this node: "
             f"`--exclude={snapshot.survey.host}`. Report the node to the administrator.",
             ("vendor", first.source.upper(), ""),
-            dooms=bool(expected),
+            is_fatal=bool(expected),
         )
     if not snapshot.in_job:
         if seen:
             return fine(f"{are_visible}, but this is not a job")
-        return moot(f"this is not a job, and there is no GPU: {_why(snapshot)}")
+        return not_applicable(f"this is not a job, and there is no GPU: {_why(snapshot)}")
     scheduler = scheduler_or_none(snapshot.allocation.scheduler)
     if expected is None and not scheduler.reports_gpus:
         return unknown("the scheduler does not report how many GPUs the job was allocated")
     if not expected:
         source = f", as {scheduler.title}'s variables say" if expected is None else ""
-        return moot(f"this job has no GPU{source}")
+        return not_applicable(f"this job has no GPU{source}")
     allocated = f"The job was allocated {counted(expected, 'GPU')} on this node, but"
     variables = [
         ("variable", f"{name}={text}", "") for name, text in snapshot.survey.visible.items()
@@ -58,7 +58,7 @@ def check(snapshot: Snapshot) -> Outcome:
             ),
             *evidence,
             *variables,
-            dooms=True,
+            is_fatal=True,
         )
     if strange := _others(snapshot):
         which = ", ".join(str(gpu.index) for gpu in strange)

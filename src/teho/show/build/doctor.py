@@ -44,7 +44,7 @@ def problem_lines(examination: Examination) -> Iterator[str]:
     """Yield one line for each problem with its next step; a remark is not a problem."""
     for one in symptoms_of(examination):
         if one.severity is not Severity.REMARK:
-            word = "this job will fail" if one.dooms else one.severity.value
+            word = "this job will fail" if one.is_fatal else one.severity.value
             yield plain(f"{word}: {one.sentence} Next: {one.action} [{one.kind}]")
 
 
