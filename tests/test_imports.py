@@ -98,7 +98,7 @@ def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
     return paths
 
 
-def test_every_module_imports_alone() -> None:
+def test_every_module_imports_by_itself() -> None:
     names = sorted(set(modules(PACKAGE)) - {"teho.__main__"})
     assert len(names) > 400
     if not SOAK:

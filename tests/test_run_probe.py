@@ -50,7 +50,7 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_report_tells_where_the_time_went(script: Path, home: Path) -> None:
+def test_the_report_shows_where_the_time_went(script: Path, home: Path) -> None:
     done = run("--report", "full", "--", sys.executable, str(script))
     assert done.returncode == 0
     assert done.stdout == ""

@@ -208,7 +208,7 @@ def test_generated_images_are_of_the_same_format_each_time(images: ModuleType) -
     np.testing.assert_array_equal(images.load_images(500)[0], pixels)
 
 
-def test_file_holds_what_memory_holds(images: ModuleType) -> None:
+def test_file_has_the_content_of_the_memory(images: ModuleType) -> None:
     pixels, labels = images.load_images(10)
     rows = images._Rows(pixels, labels)
     whole, whole_labels = zip(*images.batches_of(pixels, labels, 4), strict=True)

@@ -36,7 +36,7 @@ def timing(
     )
 
 
-def test_the_interval_holds_the_median_as_often_as_it_says() -> None:
+def test_the_interval_contains_the_median_with_its_confidence() -> None:
     drawn = random.Random(1)
     held = 0
     for _ in range(2000):

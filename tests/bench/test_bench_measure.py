@@ -180,7 +180,7 @@ def test_where_memory_ends_the_sweep_ends_and_says_so() -> None:
     assert {one.point["systems"] for one in found.timings} == {1}
 
 
-def test_what_a_library_lacks_is_said_once() -> None:
+def test_a_missing_feature_of_a_library_is_reported_once() -> None:
     found = measured(small(MATMUL, *POINTS["matmul"]), ["numpy"], [on_cpu()])
     assert {one.why for one in found.left} == {"unsupported"}
     assert (
@@ -193,7 +193,7 @@ def test_what_a_library_lacks_is_said_once() -> None:
     ("hip", "capability", "has_it"),
     [(None, (7, 0), False), (None, (8, 0), True), ("6", (9, 4), True)],
 )
-def test_a_gpu_without_tf32_is_not_said_to_compute_in_it(
+def test_a_gpu_without_tf32_is_not_reported_with_it(
     monkeypatch: pytest.MonkeyPatch, hip: str | None, capability: tuple[int, int], has_it: bool
 ) -> None:
     """A PyTorch that is only what is asked of it: its GPU is a V100, an A100 or one of AMD's."""
@@ -215,7 +215,9 @@ def test_a_gpu_without_tf32_is_not_said_to_compute_in_it(
     assert program.multiplication({"precision": "FP32"}) is min
 
 
-def test_where_ten_runs_take_too_long_a_cpus_sweep_ends_and_a_gpus_goes_on(tmp_path: Path) -> None:
+def test_if_ten_runs_take_too_long_a_cpu_sweep_ends_and_a_gpu_sweep_continues(
+    tmp_path: Path,
+) -> None:
     points = [{"systems": 2000, "rows": 32}, {"systems": 2001, "rows": 32}]  # longer than EFFORT's
     found = measured(
         small(SOLVE, *points, checks=()),
@@ -230,7 +232,7 @@ def test_where_ten_runs_take_too_long_a_cpus_sweep_ends_and_a_gpus_goes_on(tmp_p
     assert "1 series of sizes was ended because ten runs on a CPU take too long." in found.notes
 
 
-def test_a_sweep_whose_runs_do_not_grow_goes_on() -> None:
+def test_a_sweep_whose_runs_do_not_grow_continues() -> None:
     points = [{"systems": 2000, "rows": 32}, {"systems": 2001, "rows": 32}]
     found = measured(small(SOLVE, *points, checks=())._replace(grows=False), ["numpy"], [on_cpu()])
     assert found.left == ()
@@ -306,7 +308,7 @@ def test_one_that_does_not_answer_is_given_up() -> None:
         worker.end()
 
 
-def test_when_the_time_is_over_the_rest_is_said_to_be_left_out() -> None:
+def test_when_the_time_is_over_the_rest_is_reported_as_left_out() -> None:
     example = small(SOLVE, *POINTS["solve"], checks=())
     found = measure(example, ["numpy"], [on_cpu()], sys.executable, os.environ, EFFORT, 0.0)
     assert found.timings == ()

@@ -177,7 +177,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.skipif(bool(lacks_framework("torch")), reason=lacks_framework("torch"))
-def test_pytorchs_loader_does_what_is_said_of_the_settings() -> None:
+def test_pytorchs_loader_follows_the_documented_settings() -> None:
     settings = [(8, 1, 4, 2), (8, 1, 4, 8), (5, 2, 4, 2), (12, 1, 2, 3), (12, 1, 2, 1)]
     done = subprocess.run(
         [str(FRAMEWORKS / "bin" / "python"), "-c", _REAL, json.dumps(settings)],

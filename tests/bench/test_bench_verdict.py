@@ -46,7 +46,7 @@ def test_the_verdict_says_from_where_on() -> None:
     )
 
 
-def test_groups_that_are_alike_are_said_together() -> None:
+def test_equal_groups_share_a_sentence() -> None:
     said = verdict(
         crossing("never", "9 × 9", times=1.02),
         crossing("always", times=6.0, last=10),
@@ -58,7 +58,7 @@ def test_groups_that_are_alike_are_said_together() -> None:
     )
 
 
-def test_who_never_wins_is_not_said_to() -> None:
+def test_a_placement_that_is_never_faster_is_not_reported_as_faster() -> None:
     said = verdict(crossing("never", times=0.2))
     assert said == (
         "Kernel: 2 cores are not clearly faster than 1 core, 0.2 times as fast at 10,000 systems."
@@ -221,7 +221,7 @@ def test_sweeps_that_were_cut_short_are_counted() -> None:
     assert "2 series of sizes were cut short because the time was over: increase `--for`." in notes
 
 
-def test_what_a_library_lacks_is_said_of_the_device_on_which_it_does() -> None:
+def test_a_missing_feature_is_reported_for_its_device() -> None:
     (measured,) = made_up("matmul").results
     lacks = {"point": measured.left[0].point, "why": "unsupported", "text": "it lacks it"}
     sides = (("numpy", "cpu:1"), ("numpy", "cpu:8"), ("torch", "cpu:1"), ("cupy", "gpu:1"))

@@ -124,7 +124,7 @@ def test_instances_of_mig_and_a_whole_gpu(teho: Teho, stub: Path) -> None:
     assert "not visible" not in " ".join(lines)
 
 
-def test_dcgm_tells_what_an_old_driver_does_not(teho: Teho, stub: Path, tmp_path: Path) -> None:
+def test_dcgm_reports_what_an_old_driver_does_not(teho: Teho, stub: Path, tmp_path: Path) -> None:
     uuids = {str(3 - gpu): nvml_stub.gpu_uuid(gpu) for gpu in range(4)}
     rows = {f"GPU {3 - gpu}": {"1002": [f"0.{gpu + 1}00"]} for gpu in range(4)}
     scenario = tmp_path / "dcgm.json"

@@ -177,7 +177,7 @@ def test_the_whole_catalogue_is_planned(teho: Teho) -> None:
     assert "puhti" in {unfit["cluster"] for unfit in plan["unfit"]}
 
 
-def test_a_script_alone_goes_to_standard_output(teho: Teho) -> None:
+def test_only_the_script_goes_to_standard_output(teho: Teho) -> None:
     words = ["--mem", "64GiB", "--script", "--", "python", "train.py"]
     result = teho("plan", "--cluster", "birch", *words)
     assert result.returncode == 0

@@ -78,7 +78,7 @@ def test_actions_that_are_none(text: str) -> None:
         read_action(text)
 
 
-def test_telling_nobody_is_refused(teho: Teho) -> None:
+def test_a_notification_without_a_target_is_refused(teho: Teho) -> None:
     ended = teho("run", "--if-stuck", "15m=notify", "--", "true")
     assert ended.returncode == 2
     assert "--if-stuck 15m=notify needs --notify" in ended.stderr
@@ -93,7 +93,7 @@ def teller(tmp_path: Path) -> tuple[str, Path]:
     return str(command), out
 
 
-def test_the_end_of_a_run_is_told_with_its_report(teho: Teho, tmp_path: Path) -> None:
+def test_the_end_of_a_run_is_sent_with_its_report(teho: Teho, tmp_path: Path) -> None:
     command, out = teller(tmp_path)
     ended = teho(
         "run", "--name", "short", "--notify", command, "--quiet", "--", "sh", "-c", "exit 3"
@@ -105,14 +105,14 @@ def test_the_end_of_a_run_is_told_with_its_report(teho: Teho, tmp_path: Path) ->
     assert any("exit code 3" in line for line in rest)
 
 
-def test_a_failure_to_tell_changes_neither_the_exit_code_nor_the_output(teho: Teho) -> None:
+def test_a_failed_notification_changes_neither_exit_code_nor_output(teho: Teho) -> None:
     ended = teho("run", "--quiet", "--notify", "false", "--", "echo", "done")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
     assert ended.stderr == "teho: --notify false did not work: exit code 1\n"
     assert "--notify false did not work: exit code 1." in teho("report").stdout
 
 
-def test_a_failure_to_tell_the_end_is_in_the_report_of_a_step_too(
+def test_a_failed_notification_is_in_the_report_of_a_step_too(
     teho: Teho, home: Path, tmp_path: Path
 ) -> None:
     first, other = (step_environment(home, rank, nodes=1, per_node=2) for rank in (0, 1))
@@ -151,7 +151,7 @@ def job_that_ends_in(left_s: int) -> dict[str, str]:
     }
 
 
-def test_the_limit_of_the_job_is_told_ten_minutes_before_it(home: Path, tmp_path: Path) -> None:
+def test_the_user_is_notified_ten_minutes_before_the_limit(home: Path, tmp_path: Path) -> None:
     command, out = teller(tmp_path)
     # The process that watches has the lowest priority, so the program waits for its message.
     wait = f"for i in $(seq 450); do grep -q time_limit {out} && exit; sleep 0.1; done"
@@ -174,7 +174,7 @@ def test_the_limit_of_the_job_is_told_ten_minutes_before_it(home: Path, tmp_path
 
 
 @pytest.mark.parametrize(("left_s", "due_s"), [(7200, 6600.0), (500, float("inf"))])
-def test_a_limit_that_is_far_or_was_always_near_is_not_told(
+def test_no_notification_of_a_limit_that_is_far_or_was_always_near(
     teho: Teho, tmp_path: Path, left_s: int, due_s: float
 ) -> None:
     teho("run", "--quiet", "--", "true", env=job_that_ends_in(left_s))
@@ -215,7 +215,7 @@ class _Finding:
     severity = Severity.CRITICAL
 
 
-def test_a_run_that_is_stuck_is_told_once_and_ended_after_the_time(
+def test_a_stuck_run_is_reported_once_and_ended_after_the_time(
     teho: Teho, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     teho("run", "--quiet", "--name", "stuck", "--", "true")
@@ -242,7 +242,9 @@ def test_a_run_that_is_stuck_is_told_once_and_ended_after_the_time(
     assert out.read_text().count("stuck: stuck:") == 1
 
 
-def test_a_run_that_goes_on_again_is_forgotten(teho: Teho, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_continues_is_no_longer_stuck(
+    teho: Teho, monkeypatch: pytest.MonkeyPatch
+) -> None:
     teho("run", "--quiet", "--", "true")
     watcher = _Watcher(
         WatchPlan((), StuckAction(60.0, None)), Settings(), LoadedRun.open("last").directory, 1
@@ -294,7 +296,7 @@ def hanging(tmp_path: Path, action: str, *arguments: str) -> tuple[int, list[str
     return ended.returncode, out.read_text().splitlines(), ended.stderr.splitlines()
 
 
-def test_a_program_that_hangs_is_told_of_and_goes_on(tmp_path: Path) -> None:
+def test_a_program_that_hangs_is_reported_and_continues(tmp_path: Path) -> None:
     code, told, _ = hanging(tmp_path, "3s=notify", "25")
     assert code == 0
     (first,) = [line for line in told if line.startswith("stuck:")]

@@ -146,7 +146,7 @@ SHARES = {
 }
 
 
-def test_shares_and_that_nothing_stands_beside_these_tables():
+def test_shares_are_exactly_these():
     kinds = {(name, node.name) for name in ALLIANCE for node in cluster(name).nodes if node.gpu}
     assert kinds == set(GPU_NODES) | set(SLICES)
     found = {(name, one.gpu): one for name in ALLIANCE for one in cluster(name).shares}
@@ -397,7 +397,7 @@ def test_every_fact_has_a_page_and_a_date(name):
         assert all(date.fromisoformat(one) <= cluster(name).verified_on for one in dates)
 
 
-def test_hosts_are_told_apart():
+def test_hosts_identify_their_cluster():
     hosts = {"narval1": "narval", "gra-login4": "graham", "fir2": "fir", "rorqual2": "rorqual"}
     hosts |= {"cedar1": "cedar", "beluga.alliancecan.ca": "beluga", "l1.nibi": "nibi"}
     hosts |= dict.fromkeys(("tri-login01", "trig-login01"), "trillium")

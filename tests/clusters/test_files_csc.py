@@ -242,7 +242,7 @@ def test_limits_on_one_node_are_the_nodes_own(name: str):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_unknown_is_said_and_not_stated(name: str):
+def test_unknown_limits_are_marked_and_have_no_value(name: str):
     for partition in CLUSTERS[name].partitions:
         for limit in partition.unknown:
             assert getattr(partition, limit) in {None, False}, (partition.name, limit)
@@ -319,7 +319,7 @@ def test_bills(row):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_free_is_not_billed_and_what_the_gpus_cost_is_told(name: str):
+def test_free_resources_are_not_billed_and_the_cost_of_gpus_is_known(name: str):
     # Nothing is charged in Leeds; Roihu's TMPDIR is free, and so are the GPU jobs' cores.
     free = {"roihu-gpu": {"cores", "memory_gib"}, "mahti-gpu": {"cores", "memory_gib"}}
     assert bool(CLUSTERS[name].billing) == (name not in {"arc4", "aire"})

@@ -113,7 +113,7 @@ def test_a_framework_that_cannot_use_the_gpu_gives_no_verdict(under, torch_pytho
     assert "gpu:1 could not be measured" in answer["points"][0]["notes"][0]
 
 
-def test_without_a_gpu_the_rest_is_compared_and_what_is_missing_is_said(under) -> None:
+def test_without_a_gpu_the_rest_is_compared_and_the_missing_variant_is_reported(under) -> None:
     done = compare(*WHERE, "--", "true", env=under(Scenario(("gpus 0",))))
     assert done.returncode == 1
     assert "? Not enough evidence: only 1 core could be measured" in done.stdout

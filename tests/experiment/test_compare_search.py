@@ -110,7 +110,7 @@ def test_noise_is_rarely_a_gain() -> None:
     assert outcomes.count("worth_it") <= 10
 
 
-def test_time_for_two_rounds_is_not_enough_and_how_much_more_is_said() -> None:
+def test_time_for_two_rounds_is_too_short_and_the_needed_time_is_shown() -> None:
     program = Simulated({"cpu:1": 30.0, "gpu:1": 20.0}, extra_s=5)
     found = compared(program, for_s=170)
     assert len(program.done) == 4
@@ -152,7 +152,7 @@ def test_it_ends_where_only_one_is_left() -> None:
     assert program.done == ["cpu:1", "gpu:1", "gpu:1", "cpu:1"]
 
 
-def test_one_variant_is_run_once_and_that_is_said() -> None:
+def test_one_variant_is_run_once_and_this_is_reported() -> None:
     program = Simulated({"cpu:1": 10.0})
     found = compared(program)
     assert found.verdict == "Not enough evidence: only 1 core could be measured"
@@ -242,7 +242,7 @@ class TestSweep:
         assert ". At rows = 64,000: 1 core is enough: " in found.verdict
         assert found.verdict.endswith(", at 75 times the price")
 
-    def test_without_a_crossing_the_largest_value_speaks(self) -> None:
+    def test_without_a_crossing_the_largest_value_decides(self) -> None:
         found, _ = self.swept((1e3, 4e3))
         assert found.break_even is None
         assert found.verdict.startswith("At rows = 4,000: 1 core is enough")
@@ -276,7 +276,7 @@ class TestSweep:
         assert found.verdict.endswith(". At rows = 256,000, the variants could not be compared")
         assert found.outcome == "worth_it"
 
-    def test_where_others_win_at_other_numbers_no_pair_is_said_to_be_faster_throughout(
+    def test_if_other_variants_are_faster_at_other_values_no_pair_is_faster_throughout(
         self,
     ) -> None:
         # At 10,000 rows, 8 GPUs are slower than 64 cores.

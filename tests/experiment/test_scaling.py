@@ -227,7 +227,7 @@ def test_two_doublings_may_be_clear_if_one_is_open() -> None:
     assert scaled.efficient_n == 4
 
 
-def test_a_size_that_failed_is_said_and_not_counted() -> None:
+def test_a_size_that_failed_is_reported_and_not_counted() -> None:
     failed = SizeRun(wall_s=1.0, exit_code=1, why="it ended with exit code 1")
     runs = runs_of(throughputs(sizes=(1, 2, 4)))
     scaled = scaled_of({**runs, 8: [failed, failed]})
@@ -341,7 +341,7 @@ def test_the_same_runs_give_the_same_answer() -> None:
 
 
 @pytest.mark.parametrize("repeats", [2, 3, 5])
-def test_an_interval_holds_the_truth_as_often_as_it_says(repeats: int) -> None:
+def test_an_interval_contains_the_truth_with_its_confidence(repeats: int) -> None:
     held = [
         holds(spread_of(throughputs(sizes=(1, 2), repeats=repeats, seed=seed)).ratio(2, 1), 2.0)
         for seed in range(400)

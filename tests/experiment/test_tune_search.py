@@ -191,7 +191,7 @@ def test_batches_are_counted_as_batches() -> None:
     assert "7 steady batches were seen within 5.0 s" in str(no_baseline(run, 300.0))
 
 
-def test_what_fails_is_out_and_said() -> None:
+def test_settings_that_fail_are_dropped_and_reported() -> None:
     program = Simulated(
         starved, settings={"dataset_bytes": 1},
         failing=lambda chosen: "x\nTypeError: no pickle" if chosen.get("num_workers") else "",
@@ -250,7 +250,7 @@ def test_samples_are_kept_only_where_they_fit() -> None:
         ("Dataset", ".mp_prefetch(grain.MultiprocessingOptions(num_workers=4))"),
     ],
 )
-def test_workers_of_grain_are_tried_and_told_in_its_words(api: str, code: str) -> None:
+def test_workers_of_grain_are_tried_and_shown_as_its_code(api: str, code: str) -> None:
     program = Simulated(starved, settings={"dataset": "grain", "api": api})
     tuned = tuned_by(program, ("batch-size",))
     assert tuned.settings == {"num_workers": 4}
@@ -402,7 +402,7 @@ def test_noise_is_not_called_a_gain(noise: float) -> None:
     ("look", "count"),
     [(first_check, 3), (first_check, 4), *((second_check, n) for n in LONG_SECOND_CHECKS)],
 )
-def test_the_interval_holds_the_truth_as_often_as_it_says(look, count: int) -> None:
+def test_the_interval_contains_the_truth_with_its_confidence(look, count: int) -> None:
     chance, missed = random.Random(1), 0
     for _ in range(4000):
         pairs = [
@@ -419,7 +419,7 @@ def test_one_disturbed_pair_of_ten_hides_no_gain() -> None:
     assert 1.5 <= gain.low <= gain.times <= gain.high <= 1.6
 
 
-def test_a_disturbed_machine_is_looked_at_again() -> None:
+def test_on_a_disturbed_machine_more_pairs_are_measured() -> None:
     program = Simulated(starved, noise=0.4, seed=3, settings={"dataset_bytes": 1})
     tuned = tuned_by(program, for_s=6000)
     assert tuned.gain.pairs in LONG_SECOND_CHECKS

@@ -38,7 +38,7 @@ class TestTimeAlone:
             (20.0, "worth_it"),
         ],
     )
-    def test_a_gpu_beside_cores(self, speed: float, outcome: str) -> None:
+    def test_a_gpu_against_cores(self, speed: float, outcome: str) -> None:
         assert judged(cpu_8=1.0, gpu_1=speed).outcome == outcome
 
     @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ class TestPrice:
         assert point.verdict.endswith(f", at {price:.3g} times the price")
         assert point.comparison.price == pytest.approx(price)
 
-    def test_faster_but_dearer_is_said(self) -> None:
+    def test_faster_but_more_expensive_is_reported(self) -> None:
         point = judged(Terms({"cpu:8": 1.0, "gpu:1": 10.0}, {}), cpu_8=1.0, gpu_1=5.0)
         assert point.verdict.startswith(
             "8 cores are enough: 1 GPU is 5.00 times as fast (95 % confidence: "
@@ -147,7 +147,7 @@ class TestWho:
 
 
 class TestWhatIsOut:
-    def test_a_variant_that_failed_once_is_out_and_said(self) -> None:
+    def test_a_variant_that_failed_once_is_dropped_and_reported(self) -> None:
         point = judge(runs(cpu_1=[whole(1.0)] * 3, gpu_1=[whole(0.1), broken(), whole(0.1)]), FREE)
         assert point.outcome == "not_enough_evidence"
         assert point.verdict == "Not enough evidence: only 1 core could be measured"

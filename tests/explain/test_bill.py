@@ -395,7 +395,7 @@ def test_a_device_is_compared_with_the_catalogue(
     assert not is_same_model(known, replace(device, vendor="amd"))
 
 
-def test_the_cost_at_the_time_limit_while_the_run_goes_on() -> None:
+def test_the_cost_at_the_time_limit_while_the_run_continues() -> None:
     run, summary = job("puhti", "gpu", time_limit_s=7200.0)
     found = bill_of(run, summary)
     assert found is not None

@@ -290,6 +290,6 @@ def test_any_program_is_judged_and_no_more_is_claimed_than_there_is(processes, p
     assert not {one.kind for one in findings} & {one.kind for one in abstentions}
 
 
-def test_workers_that_keep_up_are_no_cause():
+def test_workers_that_are_fast_enough_are_no_cause():
     made = with_workers(fetching(70.0, in_worker()), idle(30.0), waits_s=9.0, parts=node())
     assert found_alone(made) == set()

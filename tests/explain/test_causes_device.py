@@ -355,7 +355,7 @@ class TestWithoutGpu:
     def test_all_of_jaxs_processes_are_known_to(self, platforms):
         assert judged(framework_without_gpu, self.computed_by_jax(*platforms)) == []
 
-    def test_jax_beside_a_pytorch_that_could(self):
+    def test_jax_next_to_a_pytorch_that_could(self):
         made = self.computed_by_jax("cpu", torch={"version": "2.13.0", "cuda": "12.8"})
         assert "JAX" in found(framework_without_gpu, made).sentence
         used = self.computed_by_jax(

@@ -71,7 +71,7 @@ class TestDataFits:
         assert len(judged(data_fits_gpu, self.made(*stacks))) == count
 
     @pytest.mark.parametrize(("busy", "count"), [(90.0, 1), (90.1, 0), (100.0, 0)])
-    def test_what_goes_on_while_the_gpu_works_is_not_lost(self, busy, count):
+    def test_time_while_the_gpu_works_is_not_lost(self, busy, count):
         verdict = judged(data_fits_gpu, self.made(copying(60.0), gpus=[gpu(busy)]))
         assert len(verdict) == count
         if verdict:
@@ -155,7 +155,7 @@ class TestDataFits:
             ({"gpu_memory_bytes": None}, f"GPU memory, total of GPU 0 on {NODE}"),
         ],
     )
-    def test_abstains_where_all_else_holds(self, facts, lacked):
+    def test_abstains_if_all_other_conditions_are_met(self, facts, lacked):
         verdict = judged(data_fits_gpu, self.made(**facts))
         assert isinstance(verdict, Abstention)
         assert lacked in verdict.lacked
@@ -163,7 +163,7 @@ class TestDataFits:
             assert judged(data_fits_gpu, self.made(**facts | other)) == []
         assert judged(data_fits_gpu, self.made(fetching(5.0), **facts)) == []
 
-    def test_stands_beside_the_cause(self):
+    def test_is_reported_with_the_cause(self):
         well = gpu(60.0, gpu_sm_active_percent=57.0, gpu_dram_percent=20.0)
         made = self.made(copying(40.0), gpus=[well], pin_memory=False)
         findings, _ = judge_all(*made, load_policy())
@@ -172,7 +172,7 @@ class TestDataFits:
             ("data_fits_gpu", None),  # another way to the same 40 %
         ]
 
-    def test_alone_it_may_give_back_the_time_itself(self):
+    def test_without_a_cause_it_may_save_the_time_itself(self):
         well = gpu(60.0, gpu_sm_active_percent=57.0, gpu_dram_percent=20.0)
         findings, _ = judge_all(*self.made(copying(40.0), gpus=[well]), load_policy())
         assert [(one.kind, one.regain_percent) for one in findings] == [
@@ -203,7 +203,7 @@ class TestSmallBatches:
 
     @pytest.mark.parametrize(("busy", "count"), [(99.8, 1), (100.0, 0)])
     @pytest.mark.parametrize("active", [UNSUPPORTED, 40.0])
-    def test_threshold_of_the_time_where_they_do_not_tell(self, busy, active, count):
+    def test_threshold_of_the_time_without_sm_activity(self, busy, active, count):
         # They are not asked where the GPU was at work for half of the time or less.
         half = repeated((busy, 15), (0.0, 30), (busy, 15))
         made = self.made(gpus=[small(half, gpu_sm_active_percent=active)])

@@ -87,7 +87,7 @@ class TestAnyWaiting:
         assert figures(finding)["cores"] == 4.0
 
     @pytest.mark.parametrize(("began_s", "cores"), [(100.0, 4), (149.0, 4), (150.0, 8), (200.0, 8)])
-    def test_ranks_share_cores_while_they_run_beside_each_other(self, began_s, cores):
+    def test_ranks_share_cores_while_they_run_at_the_same_time(self, began_s, cores):
         other = process(pid=11, began_s=began_s)
         made = watched(process(fetching(40.0), loaders=[loader()]), other)
         assert figures(found(input_slow, made))["cores"] == cores
@@ -263,7 +263,7 @@ class TestCollated:
         label = "share of the waiting time spent on putting batches together"
         assert label not in figures(finding)
 
-    def test_a_set_that_only_holds_tensors_may_do_more_with_them(self):
+    def test_a_set_of_only_tensors_may_do_more_with_them(self):
         made = alone(collating(10.0), fetching(30.0), dataset_bytes=1 * GIB)
         assert judged(input_collated_one_by_one, made) == []
 
@@ -271,7 +271,7 @@ class TestCollated:
         finding = found(input_collated_one_by_one, alone(collating(40.0)))
         assert "`DataLoader(…, batch_size=None)`" in finding.action
 
-    def test_who_does_so_already_is_left_alone(self):
+    def test_a_program_that_does_so_already_gets_no_advice(self):
         made = alone(collating(40.0), batch_size=None, dataset=TENSORS)
         assert judged(input_collated_one_by_one, made) == []
 
@@ -336,7 +336,7 @@ class TestRestartedWorkers:
         assert part in found(input_workers_restarted, made).sentence
 
     @pytest.mark.parametrize(("made_times", "count"), [(1, 0), (2, 0), (3, 1), (10, 1)])
-    def test_kept_by_a_loader_that_is_itself_made_anew(self, made_times, count):
+    def test_kept_by_a_loader_that_is_itself_made_again(self, made_times, count):
         made = with_workers(
             idle(1.0), epochs=10, made=made_times, first_s=30.0, persistent_workers=True
         )

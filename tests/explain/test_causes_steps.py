@@ -111,7 +111,7 @@ class TestColdCache:
     def test_compiling_may_account_for_it_as_well(self, compiles_s, count):
         assert len(judged(cold_cache, self.made((2e8, 1e6), compiling(compiles_s)))) == count
 
-    def test_steps_that_the_program_tells_count_anew(self):
+    def test_steps_that_the_program_reports_replace_the_count(self):
         before = Progress(steps=50_000, first_s=100.5, last_s=104.0)
         assert len(judged(cold_cache, self.made(steps=[before, *paced(3, 4)]))) == 1
 

@@ -90,7 +90,7 @@ def test_a_counter_without_power_is_taken_and_its_baseline_is_not_known():
     assert behind.uncertainty_j == pytest.approx(40)
 
 
-def test_a_counter_that_stands_still_is_not_believed():
+def test_a_counter_that_stopped_is_not_used():
     seen = steady(300)._replace(counter=0.0, counter_bins=[0.0] * 100)
     energy_j, source, behind = weigh(H100, seen)
     assert (energy_j, source) == (30_000, INTEGRATED)
@@ -163,7 +163,7 @@ def test_power_at_one_instant_is_no_energy():
     assert (energy_j, source) == (NO_COUNTER, "")
 
 
-def test_a_module_counter_is_not_held_against_the_power_of_its_gpu():
+def test_a_module_counter_is_not_compared_with_the_power_of_its_gpu():
     """GH200: the naive comparison finds 38 % apart, and takes the CPU's energy for the GPU's."""
     energy_j, source, behind = weigh(GH200, steady(400, counter_w=550))
     assert (energy_j, source) == (55_000, COUNTER)
@@ -291,7 +291,7 @@ def test_a_counter_that_may_have_turned_over_has_no_total(tmp_path: Path):
     assert node.totals["memory_energy_j"] == 5
 
 
-def test_a_gpu_that_is_at_work_is_not_idling_whoever_holds_it(tmp_path: Path) -> None:
+def test_a_gpu_at_work_is_not_idle_in_any_allocation(tmp_path: Path) -> None:
     """In a container the job's processes may be hidden: no process is no proof of idling."""
     idle = [
         gpu_row(end_s, gpu_power_w=80.0, gpu_busy_percent=0, gpu_job_processes=0)

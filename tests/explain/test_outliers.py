@@ -44,7 +44,7 @@ def odd(values, unit):
         ([None, 90.0, 91.0, 10.0], "%", [3]),
     ],
 )
-def test_what_stands_out(values, unit, places):
+def test_what_is_an_outlier(values, unit, places):
     assert odd(values, unit) == places
 
 
@@ -59,7 +59,7 @@ NUMBERS = st.floats(0, 1e6)
 
 
 @given(NUMBERS, NUMBERS, st.sampled_from(["%", "W", "bytes", "cores", "s"]))
-def test_of_two_neither_stands_out(one, other, unit):
+def test_of_two_neither_is_an_outlier(one, other, unit):
     assert odd([one, other], unit) == []
 
 

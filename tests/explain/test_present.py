@@ -76,7 +76,7 @@ def said(*spans: tuple[int, Shares], idle: IdleGpus | None = None, begin_s: floa
     return idle.sentence(run_of(nodes))
 
 
-def test_an_idle_gpu_beside_working_gpus_is_named_with_its_time() -> None:
+def test_an_idle_gpu_among_working_gpus_is_named_with_its_time() -> None:
     stopped = {"g1": [WORK] * 4, "g2": [WORK, WORK, WORK, IDLE]}
     assert said((60, {"g1": [WORK] * 4, "g2": [WORK] * 4}), (245, stopped)) == (
         "GPU 3 on g2 has been idle for 4 min."

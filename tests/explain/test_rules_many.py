@@ -108,7 +108,7 @@ def test_low_use_of_all():
         ),
     ],
 )
-def test_what_holds_of_each_node_says_so(rule, given, sentence):
+def test_a_finding_of_all_nodes_says_so(rule, given, sentence):
     made = scenario(*(NodePart(host, **given) for host in HOSTS))
     assert found(rule, made).sentence == sentence
 

@@ -69,7 +69,7 @@ class TestTimeOverasked:
     def test_only_what_completed_and_was_seen_whole(self, end):
         assert judged(time_overasked, made(**end)) == []
 
-    def test_while_it_runs_nobody_knows(self):
+    def test_while_it_runs_the_time_is_unknown(self):
         run, summary = made()
         running = msgspec.structs.replace(run, end=None)
         assert judged(time_overasked, (running, summary)) == []
@@ -91,7 +91,7 @@ class TestTimeOverasked:
         ends[1] = task(1, "r01c02", exit_code=1)
         assert judged(time_overasked, scenario(*parts, step=hosts, tasks=ends)) == []
 
-    def test_beside_gpus_too(self):
+    def test_with_gpus_too(self):
         part = NodePart(gpus=[gpu()], time_limit_s=36_000.0)
         assert len(judged(time_overasked, scenario(part))) == 1
 

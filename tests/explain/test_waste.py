@@ -235,7 +235,7 @@ def test_jobs_without_gpus_that_leave_no_core_for_gpus(
     assert list(waste_of(use_of(one), LIMITS)) == []
 
 
-def test_gpus_that_nobody_could_use_are_not_in_the_sums() -> None:
+def test_gpus_that_no_job_could_use_are_not_in_the_sums() -> None:
     jobs = [job(1, partition="gpu", cores=40, cpu_s=36 * HOUR), with_gpus(0.0, number=2)]
     total = digest_of(
         jobs, POLICY, since=SINCE, until=UNTIL, selection="all users", gpu_nodes=GPU_NODES
@@ -343,7 +343,7 @@ def test_every_kind_names_a_threshold_that_exists() -> None:
 # Lists.
 
 
-def test_a_line_has_what_was_used_and_what_to_look_at() -> None:
+def test_a_line_has_what_was_used_and_what_to_check() -> None:
     jobs = [
         job(1, cpu_s=1.0 * HOUR),
         job(2, state=JobState.FAILED, exit_code=3, elapsed_s=5.0),

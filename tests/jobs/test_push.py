@@ -271,7 +271,7 @@ def test_two_exports_at_once_double_nothing(tmp_path: Path) -> None:
     assert of_gpus(store.values()) == values_of(directory)
 
 
-def test_an_export_that_goes_on_is_named(tmp_path: Path) -> None:
+def test_a_running_export_is_named(tmp_path: Path) -> None:
     folder, said = tmp_path / "exports", list[str]()
     with locked(folder, "a store", 0.0, said.append):
         with (
@@ -343,7 +343,7 @@ def test_a_store_that_takes_no_old_values_names_the_way(tmp_path: Path) -> None:
             sent(store, only(log(tmp_path, 30)))
 
 
-def test_a_run_that_goes_on_gets_its_new_values(tmp_path: Path) -> None:
+def test_a_run_that_continues_gets_its_new_values(tmp_path: Path) -> None:
     one = recorded(only(log(tmp_path)))
     (whole,) = parts_of(one, {}, [], 10**6)
     several = list(parts_of(one, {}, [], 300))

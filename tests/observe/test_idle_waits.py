@@ -117,7 +117,7 @@ def test_only_the_processes_without_children_count(
     assert [one.pid for one in waits.found.processes] == [child]
 
 
-def test_it_looks_only_after_minutes_and_forgets_a_program_that_works_again(
+def test_it_reads_only_after_minutes_and_forgets_a_program_that_works_again(
     started: list[subprocess.Popen[bytes]],
 ) -> None:
     started.append(subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL))
@@ -142,7 +142,7 @@ def test_it_looks_only_after_minutes_and_forgets_a_program_that_works_again(
     assert not check(263.0, 41.0)
 
 
-def test_without_a_reading_nothing_is_said() -> None:
+def test_without_a_reading_nothing_is_reported() -> None:
     assert not IdleWaits().check({}, {1}, 500.0)
 
 
@@ -160,7 +160,7 @@ while os.read(end, 1): pass
 
 
 @pytest.mark.parametrize(("program", "wakes_up"), [(RECEIVES, True), (THREADS, False)])
-def test_a_program_that_goes_on_wakes_up(
+def test_a_program_that_continues_wakes_up(
     started: list[subprocess.Popen[bytes]], program: str, wakes_up: bool
 ) -> None:
     started.append(

@@ -158,7 +158,7 @@ def test_only_the_lease_of_the_recorders_own_user_counts(shared: Path, mode: int
 
 
 @root
-def test_the_lease_that_a_viewer_writes_can_be_read_by_its_user_alone(shared: Path) -> None:
+def test_only_its_user_can_read_the_lease_of_a_viewer(shared: Path) -> None:
     def modes() -> tuple[int, int]:
         viewer = Viewer(shared, [NODE])
         (path,) = lease_folder(shared).iterdir()

@@ -95,7 +95,7 @@ def step() -> Iterator[subprocess.Popen[bytes]]:
         task.kill()
 
 
-def test_it_records_until_told_to_end(node: Node, directory: Path) -> None:
+def test_it_records_until_it_is_ended(node: Node, directory: Path) -> None:
     node.order(directory)
     assert node.hear() == {"node": "n2", "place": str(directory), "shared": True}
     time.sleep(0.5)

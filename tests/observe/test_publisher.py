@@ -105,7 +105,7 @@ def test_the_first_sample_waits_for_the_connection(
     publisher.close()
 
 
-def test_many_nodes_are_connected_by_one_look(run: Path) -> None:
+def test_many_nodes_are_connected_by_one_reading(run: Path) -> None:
     """A screen looks only twice per second, and must not need half a minute for 64 nodes."""
     names = [f"n{number}" for number in range(64)]
     viewer = Viewer(run, [node(HERE), *map(node, names)])
@@ -228,7 +228,7 @@ def test_the_id_of_another_user_is_sent_but_not_stored(
     viewer.close()
 
 
-def test_a_lease_whose_viewer_cannot_be_reached_is_read_as_seldom_as_files_are_written(
+def test_the_lease_of_an_unreachable_viewer_is_read_as_seldom_as_files_are_written(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed, opened = [], []
@@ -354,7 +354,7 @@ def test_many_nodes_list_an_unchanged_folder_less_often(
 
 
 @pytest.mark.parametrize(("node_count", "looks"), [(1, 100), (5, 13), (11, 5), (1000, 5)])
-def test_many_nodes_look_for_leases_less_often(run: Path, node_count: int, looks: int) -> None:
+def test_many_nodes_read_leases_less_often(run: Path, node_count: int, looks: int) -> None:
     changes = RunChanges(run, node_count)
     for second in range(100):
         os.utime(run, (second, second))
@@ -476,7 +476,7 @@ def test_a_stranger_is_not_listened_to(run: Path, line: bytes) -> None:
     viewer.close()
 
 
-def test_a_node_speaks_only_for_itself(run: Path) -> None:
+def test_a_node_reports_only_itself(run: Path) -> None:
     viewer = Viewer(run, [node(), node("other")])
     first = msgspec.json.encode({"token": viewer._token, "node": HERE})
     forged, own = (msgspec.json.encode(sample(1.0, name)) for name in ("other", HERE))

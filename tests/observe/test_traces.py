@@ -73,7 +73,7 @@ def test_traces_are_packed(run: Path, spool: Path) -> None:
     assert not list(spool.iterdir())
 
 
-def test_a_trace_that_cannot_be_stored_is_said_and_stays(run: Path, spool: Path) -> None:
+def test_a_trace_that_cannot_be_stored_is_reported_and_stays(run: Path, spool: Path) -> None:
     (run / "traces").write_text("not a folder")
     traces = Traces(str(spool), run, "g1", RunChanges(run, 1))
     (spool / "trace-single-1-aa.json").write_bytes(b"x")

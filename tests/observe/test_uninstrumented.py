@@ -58,12 +58,12 @@ def test_the_option_that_shuts_it_out_is_named(options: list[str], flag: str) ->
 
 
 @pytest.mark.parametrize("options", [[], ["-W", "-I"], ["-X", "-E"]])
-def test_what_only_looks_like_one_is_not_taken_for_it(options: list[str]) -> None:
+def test_what_only_resembles_one_does_not_count(options: list[str]) -> None:
     said = seen(sys.executable, *options, "-c", WAIT, "-I", "-E")
     assert "does not get PYTHONPATH" in said
 
 
-def test_others_are_not_spoken_of() -> None:
+def test_others_are_not_mentioned() -> None:
     assert not seen("sh", "-c", "printf x; read line")
     uninstrumented = Uninstrumented()
     uninstrumented.check(frozenset({os.getpid()}))  # it may be about to become another
@@ -71,7 +71,9 @@ def test_others_are_not_spoken_of() -> None:
 
 
 @pytest.mark.parametrize(("options", "is_told"), [([], False), (["-I"], True)])
-def test_beside_one_that_let_it_in_only_an_option_tells(options: list[str], is_told: bool) -> None:
+def test_next_to_an_instrumented_process_only_an_option_counts(
+    options: list[str], is_told: bool
+) -> None:
     said = seen(sys.executable, *options, "-c", WAIT, is_any_in=True)
     assert said.startswith(f"{ONE}: ") is is_told
     assert bool(said) is is_told

@@ -173,7 +173,7 @@ def test_no_command_is_no_submission(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("silent", ["squeue", "sacct"])
-def test_while_the_scheduler_is_away_nobody_can_tell(site: Site, silent: str):
+def test_while_the_scheduler_is_away_the_state_is_unknown(site: Site, silent: str):
     site.stub("sbatch", "exit 1")
     site.stub(silent, "echo 'Unable to contact slurm controller' >&2; exit 1")
     with pytest.raises(LostSubmissionError, match=r"not known.*Unable to contact.*do not submit"):
@@ -245,14 +245,14 @@ def test_others_jobs_are_no_doubt(site: Site):
         submit(submission(script="/home/x/other.sh", submitted_at=submitted_at))
 
 
-def test_a_later_look_finds_it(site: Site):
+def test_a_later_search_finds_it(site: Site):
     site.takes_and("kill -9 $$")
     of = submission()
     submit(of)
     assert jobs.find(SLURM, of).job == "1"
 
 
-def test_a_later_look_that_is_too_early_promises_nothing(site: Site):
+def test_a_later_search_that_is_too_early_promises_nothing(site: Site):
     with pytest.raises(LostSubmissionError, match=r"only \d+ s ago"):
         jobs.find(SLURM, submission())
     old = datetime.now(timezone.utc) - timedelta(hours=1)

@@ -102,7 +102,7 @@ def test_the_only_gpu_is_no_mean():
     assert roofline.mean == roofline.points[0]
 
 
-def test_where_there_is_none_the_reason_is_told():
+def test_without_a_roofline_the_reason_is_shown():
     view = view_of(gpu(gpu_dram_percent=UNSUPPORTED))
     assert view.rooflines == ()
     (lack,) = view.abstentions

@@ -45,7 +45,7 @@ def test_a_program_without_phases_has_no_table_of_them() -> None:
     ]
 
 
-def test_what_it_did_is_said_in_full_on_a_terminal_of_80_columns() -> None:
+def test_what_it_did_is_shown_in_full_on_a_terminal_of_80_columns() -> None:
     table, _ = time_tables(program_of([process({})]), 1)
     rows = tuple({**table.rows[0], "doing": doing.value} for doing in Doing)
     lines = table_lines(msgspec.structs.replace(table, rows=rows), 80)
@@ -53,7 +53,7 @@ def test_what_it_did_is_said_in_full_on_a_terminal_of_80_columns() -> None:
     assert [doing.value for doing in Doing if doing.value not in text] == []
 
 
-def test_a_process_of_several_is_not_told_by_a_number_of_its_place() -> None:
+def test_a_process_of_several_is_marked_as_one_of_them() -> None:
     alone, _ = time_tables(program_of([process({})]), 1)
     table, _ = time_tables(program_of([process({})]), 2)
     assert alone.note.startswith("Python 3.11.7, process 7: 200 samples of the main thread")
@@ -79,7 +79,7 @@ def test_each_share_has_its_interval() -> None:
     assert {column.decimals for column in table.columns if column.unit == "%"} <= {0, None}
 
 
-def test_a_process_that_its_own_thread_looked_at_has_no_interval_and_says_why() -> None:
+def test_a_process_sampled_by_its_own_thread_has_no_interval_and_says_why() -> None:
     why = "its Python is pypy"
     inside = msgspec.structs.replace(process({}), from_outside=False, why_inside=why)
     table, lines = time_tables(program_of([inside]), 1)

@@ -135,7 +135,7 @@ def test_every_script_is_bash_and_shellcheck_finds_nothing(tmp_path: Path) -> No
     assert done.stdout == ""
 
 
-def test_conda_is_never_told_of_more_than_the_driver_supports() -> None:
+def test_conda_never_gets_more_than_the_driver_supports() -> None:
     for cluster in CLUSTERS.values():
         for version, most in (("525.60.13", "12.0"), ("535.104.05", "12.2"), ("580.65.06", "13.0")):
             for kind in ("conda", "container"):
@@ -196,7 +196,7 @@ def test_an_unknown_driver_and_module_version_are_cautions() -> None:
     assert any("but not 2.7" in text for text in found.cautions)
 
 
-def test_a_wish_that_a_sites_own_software_cannot_grant_is_told() -> None:
+def test_a_wish_that_a_sites_own_software_cannot_meet_is_reported() -> None:
     for cluster, version in (("lumi", "2.3"), ("puhti", "")):
         asked = EnvironmentRequest(framework="pytorch", version=version, python="3.9")
         found = plan_environment(CLUSTERS[cluster], asked)

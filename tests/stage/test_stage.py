@@ -356,7 +356,7 @@ def test_archives_of_others_stay_and_own_older_ones_are_replaced(
         assert "data/sub/f5" not in archive.getnames()
 
 
-def test_any_part_of_an_archive_can_be_sent_alone(tmp_path: Path) -> None:
+def test_an_archive_can_be_sent_from_any_position(tmp_path: Path) -> None:
     data = make_tree(tmp_path)
     with Machine() as here:
         listed = entries(here.ask("list", str(tmp_path), name="data"))

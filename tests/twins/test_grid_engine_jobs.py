@@ -271,7 +271,7 @@ def test_exit_code_99_runs_the_job_again(arc4: GridEngineTwin, ended: dict[str, 
     assert [one["exit_status"] for one in _accounting(arc4, job.number, 2)] == ["99", "0"]
 
 
-def test_a_program_that_is_told_in_time_runs_again(
+def test_a_program_with_an_early_signal_runs_again(
     arc4: GridEngineTwin, ended: dict[str, Ended]
 ) -> None:
     job = ended["told"]

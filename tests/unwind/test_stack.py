@@ -289,7 +289,7 @@ def test_columns_are_those_of_the_call(
 
 @pytest.mark.parametrize("looks", ["looked at between", "not looked at between"])
 @each_python
-def test_functions_that_come_and_go_are_told_from_each_other(
+def test_functions_that_come_and_go_are_distinguished(
     program: Callable[..., Program], python: str, version: tuple[int, int], looks: str
 ) -> None:
     """A function gets the memory of one that is gone, for all of its parts."""

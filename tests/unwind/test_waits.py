@@ -182,7 +182,7 @@ def test_a_computing_program_runs(program: Callable[..., Program]) -> None:
         assert after[1] >= before[1] >= 0
 
 
-def test_a_program_that_goes_on_is_seen_to(program: Callable[..., Program]) -> None:
+def test_a_program_that_continues_is_recognised(program: Callable[..., Program]) -> None:
     code = """
     say("")
     sys.stdin.readline()
@@ -286,7 +286,7 @@ def test_the_kernels_account_changes_only_if_the_thread_ran(
         assert times > int(before.split()[2])
 
 
-def test_it_tells_whether_the_thread_waits(
+def test_it_reports_whether_the_thread_waits(
     program: Callable[..., Program],
 ) -> None:
     running = program(

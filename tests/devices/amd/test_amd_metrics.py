@@ -120,7 +120,7 @@ def test_no_bytes_raise(content: bytes) -> None:
 # --- through the source ----------------------------------------------------------------------
 
 
-def test_table_of_an_unknown_revision_is_said_for_each_metric_and_read_once(
+def test_table_of_an_unknown_revision_is_reported_for_each_metric_and_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = build_mi210(tmp_path, count=1)

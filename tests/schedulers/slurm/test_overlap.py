@@ -134,7 +134,7 @@ def test_a_job_that_waits_has_no_nodes(squeue) -> None:
     "answer",
     [("",), ("", "slurm_load_jobs error: Invalid job id specified", 1)],
 )
-def test_a_job_that_nobody_knows(squeue, answer: tuple) -> None:
+def test_a_job_that_is_not_known(squeue, answer: tuple) -> None:
     squeue(*answer)
     with pytest.raises(InputError, match="does not know job 12"):
         look_up("12")
