@@ -122,7 +122,7 @@ LOOP = ADD._replace(
     checks=(OutputCheck(_ADD_CHECK, 0.0),),
     quick=_sweep("elements", _tens(5)),
     full=_sweep("elements", _tens(7)),
-    grows=False,  # its longest loop is bounded, and the running sum goes on
+    grows=False,  # its longest loop is bounded, and the running sum continues
     kernels=(),
     precision="",
 )

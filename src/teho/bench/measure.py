@@ -131,7 +131,7 @@ class _Bench:
         self._timings: list[Timing] = []
         self._left: list[Left] = []
         self._sweeps: set[tuple[str, str]] = set()
-        """Worker and group of each sweep that goes on."""
+        """Worker and group of each sweep that continues."""
         self._slow: set[tuple[str, str]] = set()
         """Sweeps whose larger points would take too long."""
         self._used_s: dict[str, float] = defaultdict(float)
@@ -232,7 +232,7 @@ class _Bench:
 
     @property
     def _share_s(self) -> float:
-        """Return the time of each process whose sweeps go on, with the time that it has used.
+        """Return the time of each process whose sweeps continue, with the time that it has used.
 
         All have the same share, and share what the others do not need.
         """
@@ -240,7 +240,7 @@ class _Bench:
         return (self._left_s + sum(self._used_s[name] for name in going)) / len(going)
 
     def _time_point(self, worker: Worker, point: Point, group: str) -> bool:
-        """Time one point; return whether to go on with the next one of its group."""
+        """Time one point; return whether to continue with the next one of its group."""
         if not self._left_s:
             self._leave(worker, point, "time", "the time limit was reached")
             return False
@@ -273,7 +273,7 @@ class _Bench:
                 timing = self._timing(worker, point, answer)
                 self._timings.append(timing)
                 is_long = timing.low_s * effort.samples > effort.most_s
-                # A GPU's sweep goes on until its memory is full.
+                # A GPU's sweep continues until its memory is full.
                 if is_long and self._example.grows and not gpus:
                     self._slow.add((worker.name, group))
             elif answer["at"] == "out":

@@ -26,7 +26,7 @@ __all__ = ["command"]
 _DIRECTORIES = ("TEHO_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 """Variables that the recorder needs. A job may not have them."""
 _NEW = "new-folder"
-"""File beside the program: the path of the highest folder that is new, if ~/.config is new."""
+"""File next to the program: the path of the highest folder that is new, if ~/.config is new."""
 _PING_S = 5.0
 _SAFE = re.compile(r"[\w./+@%=:~-]+", re.ASCII)
 

@@ -176,7 +176,7 @@ class Manner(NamedTuple):
     window_s: float | None
     limit_s: float | None
     watch: WatchPlan | None
-    """What to tell the user, and what to do if the run is stuck."""
+    """When to notify the user, and what to do if the run is stuck."""
     variables: Mapping[str, str] = {}
     """Further variables of the program's environment."""
     show: Callable[[Recording, Run], None] | None = None
@@ -366,7 +366,7 @@ def _job_of_script() -> RunningJob | None:
 def _record(
     control: int, back: int, program: int, leader: NodeLeader | None, own: Sequence[int]
 ) -> None:
-    """Record, in the process of the recorder, which alone imports what it needs."""
+    """Record, in the process of the recorder, which imports what only it needs."""
     if leader and not leader.records:
         from teho.observe.node_leader import report_task
 
@@ -404,7 +404,7 @@ def _notify_end(
     outcome: Outcome,
     manner: Manner,
 ) -> None:
-    """Tell the user that the run has ended; a failure is a line on stderr and in the recording."""
+    """Notify the user of the end of the run; a failure is a line on stderr and in the recording."""
     targets = manner.watch.targets if manner.watch else ()
     if not targets or recording is None or not recording.began:
         return

@@ -1,4 +1,4 @@
-"""A process beside a run that tells the user if the run is stuck or nears its time limit."""
+"""A process that notifies the user of a run if the run is stuck or nears its time limit."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["RunWatch", "StuckAction", "WatchPlan", "ended_notice", "read_action", "read_plan"]
 
 _CHECK_S = 10.0
-"""Time between two looks. The report of many nodes is made less often."""
+"""Time between two checks. The report of many nodes is made less often."""
 _NICE = 19
 """It must not slow the program down, which may use all cores."""
 _BEFORE_LIMIT_S = 600.0
 _PATIENCE_S = 30.0
 _AGAIN_S = 3600.0
-"""A run that is stuck again is told again after this time at the earliest."""
+"""A run that is stuck again is reported again after this time at the earliest."""
 _STUCK = "run_stuck"
 
 
@@ -41,11 +41,11 @@ class StuckAction(NamedTuple):
     after_s: float
     """How long it must be stuck."""
     signal: int | None
-    """Sent to the program; None: only the user is told."""
+    """Sent to the program; None: only the user is notified."""
 
 
 class WatchPlan(NamedTuple):
-    """What to watch for, and whom to tell."""
+    """What to watch for, and whom to notify."""
 
     targets: tuple[str, ...]
     action: StuckAction | None
@@ -108,7 +108,7 @@ class RunWatch:
         os.close(report_end)
 
     def begin(self, directory: Path) -> None:
-        """Tell the process which recording to watch."""
+        """Send the process the recording to watch."""
         send(self._orders, directory=str(directory))
 
     def leave(self) -> list[str]:
@@ -174,7 +174,7 @@ class _Watcher:
         return time.monotonic() >= min(self._report_due_s, self._limit_due_s)
 
     def check(self) -> None:
-        """Look at the recording once."""
+        """Check the recording once."""
         from teho.show.loaded import LoadedRun
         from teho.show.report_pause import report_pause_s
 
@@ -246,7 +246,7 @@ def _silent_s(finding: Finding) -> float:
 
 
 def ended_notice(loaded: LoadedRun) -> Notice:
-    """Return what is told at the end of a run: its verdict, and the short report."""
+    """Return the notification at the end of a run: its verdict, and the short report."""
     from teho.show.text.document import render_text
 
     report = loaded.view_with(plots=False)

@@ -37,7 +37,7 @@ __all__ = ["all_with_account", "file_lines", "files_of", "follow_to_end", "log_o
 _MOST_AT_ONCE = 4
 """Number of questions to a scheduler at the same time."""
 _TAIL_BYTES = 64_000
-"""The end of a log in which the report of a recorded job is looked for."""
+"""The end of a log in which the report of a recorded job is searched."""
 # Grid Engine writes the accounting of a job some seconds after its end.
 _ACCOUNT_TRIES, _ACCOUNT_PAUSE_S = 8, 1.0
 

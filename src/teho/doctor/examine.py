@@ -73,7 +73,7 @@ def _checked(check: Check, snapshot: Snapshot) -> CheckResult:
 
 
 def symptoms_of(examination: Examination) -> list[Symptom]:
-    """Return all problems, the worst first. Those that doom a job come before all others."""
+    """Return all problems, the worst first. Fatal problems come before all others."""
     found = [one for checked in examination.checks for one in checked.symptoms]
     return sorted(found, key=lambda one: (not one.is_fatal, _ORDER.index(one.severity)))
 
@@ -86,7 +86,7 @@ def doomed(examination: Examination) -> list[Symptom]:
 def exit_code(examination: Examination) -> int:
     """Return 1 if there is a warning or a critical problem, or the self-test failed.
 
-    Otherwise 2 if the self-test, or a check that may doom a job, could not judge. Otherwise 0.
+    Otherwise 2 if the self-test, or a check that may be fatal, could not judge. Otherwise 0.
     """
     test = examination.self_test
     worse = any(one.severity is not Severity.REMARK for one in symptoms_of(examination))

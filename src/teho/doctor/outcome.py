@@ -48,7 +48,7 @@ class Check(NamedTuple):
     about: str
     """What the check compares, in a few words."""
     decisive: bool
-    """Whether its problems may doom a job."""
+    """Whether its problems may be fatal for a job."""
     judge: Callable[[Snapshot], Outcome]
     """Judge only the snapshot."""
 
@@ -110,7 +110,7 @@ def needs_python(
 
 
 def without_fatal(found: Sequence[Symptom], frameworks: int) -> list[Symptom]:
-    """Return problems of frameworks. They doom no job if another framework works.
+    """Return problems of frameworks. They are not fatal if another framework works.
 
     Args:
         found: one for each framework that has a problem.

@@ -205,7 +205,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     data: Union[DataSample, Missing, None] = None
     """None: the user named no data."""
     conda: Union[Conda, Missing, None] = None
-    """None: it was not looked for."""
+    """None: it was not searched."""
     limits: ResourceLimits
     cores_of_numa: Mapping[int, frozenset[int]] = {}
     """Logical CPUs of each NUMA node; empty if the kernel does not report."""

@@ -132,7 +132,7 @@ class TunedProgram:
                         attempt = self._with_progress(
                             folder, Attempt(settings, elapsed_s, exit_code=code)
                         )
-                        # A higher peak between two looks is mostly memory of the workers.
+                        # A higher peak between two samples is mostly memory of the workers.
                         sizes = [_memory_bytes(pid) for pid in marked(mark_of(spool))]
                         used, most = max(used, sum(sizes)), max([most, *sizes])
                         if is_over or (attempt.pace and attempt.pace.is_whole):

@@ -197,7 +197,7 @@ def _compare_at(
     """Return the result for one value, and whether it was interrupted.
 
     The figures are judged only twice: after three rounds, and after the largest number of
-    `SECOND_LOOKS` for which there is time. More looks would make a false verdict more likely.
+    `SECOND_CHECKS` for which there is time. More checks would make a false verdict more likely.
     """
     rounds = Rounds(run, wish.placements, for_s, progress, clock)
     is_interrupted = False

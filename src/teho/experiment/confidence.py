@@ -1,6 +1,6 @@
 """Confidence intervals of medians, and of speed-ups from runs that took turns.
 
-`teho tune` and `teho compare` look at their runs once or twice. Each look is 97.5 % sure or more,
+`teho tune` and `teho compare` judge their runs once or twice. Each check is 97.5 % sure or more,
 so both together are 95 % sure (Bonferroni). Differences between processes count as chance; the
 windows of a single run would not show them.
 """
@@ -29,9 +29,9 @@ FEWEST_PAIRS = 3
 _T = {2: 6.205, 3: 4.177}
 """Degrees of freedom -> 98.75 % point of Student's t."""
 _MISSES_ONE_IN = 40
-"""How often the interval of one look may miss the true value."""
+"""How often the interval of one check may miss the true value."""
 SECOND_CHECKS = (10, 7)
-"""Numbers of pairs for a second look, the largest first."""
+"""Numbers of pairs for a second check, the largest first."""
 LONG_SECOND_CHECKS = (22, 16, *SECOND_CHECKS)
 """The same if a pair takes seconds. If runs differ by 8 %, 16 pairs show a gain of 15 % in nine of
 ten cases, and ten pairs in seven (benchmarked with a simulated program)."""

@@ -15,7 +15,7 @@ __all__ = ["has_whole_runs", "with_queue"]
 
 
 def has_whole_runs(compared: Compared) -> bool:
-    """Return whether the times of whole runs were compared: the step rate alone has no end."""
+    """Return whether the times of whole runs were compared: a step rate has no end."""
     return any(point.comparison and point.measure == "time" for point in compared.points)
 
 

@@ -82,11 +82,11 @@ class Rounds:
         return self.left_s >= rounds * self.mean_s
 
     def until(self, count: int, fewest: int = 2) -> None:
-        """Go on to this number of rounds, unless time or variants run out.
+        """Continue to this number of rounds, unless time or variants run out.
 
         Args:
             count: number of rounds, with the earlier ones.
-            fewest: go on only with this number of placements without a failed run.
+            fewest: continue only with this number of placements without a failed run.
         """
         while self.count < count and self.affords(1):
             self.round()

@@ -37,7 +37,7 @@ _MAYBE_ALIKE = 1.15
 _LARGE = 2.0
 """A gain that the fewest pairs can show."""
 _LUCKY = 0.75
-"""If the first run was lucky, the best try may look this slow, but be faster."""
+"""If the first run was lucky, the best try may seem this slow, but be faster."""
 _PATIENCE = 3.0
 """Time limit of a run, relative to the unchanged program."""
 
@@ -185,7 +185,7 @@ class _Tuning:
             return
         pairs = list(zip(base, own, strict=True))
         self.gain = first_check(pairs)
-        # More than one more look would make a false gain more likely.
+        # More than one more check would make a false gain more likely.
         if self.gain.low < _WORTH and self.gain.times >= _BETTER:
             self._check_again(pairs)
 

@@ -24,7 +24,7 @@ AT_LIMIT = "stopped after the set time"
 _LAG_S = 5.0
 """Tasks start at different moments: if one ends at its limit, the others end up to this earlier."""
 POLL_S = 0.2
-"""Time between two looks."""
+"""Time between two checks."""
 _NICE = 19
 """The watching process may share the program's only core, and must not slow it down."""
 _PATIENCE_S = 10.0

@@ -52,7 +52,7 @@ class RunBill(msgspec.Struct, frozen=True, kw_only=True):
     unused_is_of: str = ""
     """`GPUs` or `cores`."""
     at_limit: Figure | None = None
-    """Units if the run goes on until the time limit of its job; None: no limit is known."""
+    """Units if the run continues until the time limit of its job; None: no limit is known."""
     notes: tuple[str, ...] = ()
 
 

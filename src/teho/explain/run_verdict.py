@@ -1,4 +1,4 @@
-"""The verdict on a run: the sentence that stands first in its report."""
+"""The verdict on a run: the sentence at the top of its report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["verdict_of"]
 
 
 def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
-    """Return the sentence that stands first in the report of a run, and its severity."""
+    """Return the sentence at the top of the report of a run, and its severity."""
     run, state, summary = analysis.run, analysis.state, analysis.summary
     hints, findings = analysis.hints, analysis.main_findings
     thresholds = analysis.policy.thresholds

@@ -64,7 +64,7 @@ class Stream:
         raise TypeError("the number of batches of a dataset with only __iter__ is not known")
 
     def lists(self, epoch: int, first: int) -> Iterator[int]:
-        """Tell the dataset its epoch, and yield the number of batches to skip."""
+        """Give the dataset its epoch, and yield the number of batches to skip."""
         if hasattr(self.dataset, "set_epoch"):
             self.dataset.set_epoch(epoch)
         yield first

@@ -47,7 +47,7 @@ _NAMED = 8
 
 
 class ImportWish(NamedTuple):
-    """What the user gave beside the files."""
+    """What the user gave in addition to the files."""
 
     name: str = ""
     host: str = ""
@@ -84,7 +84,7 @@ def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: 
 
     Args:
         logs: the files and their content.
-        wish: what the user gave beside them.
+        wish: what the user gave in addition to them.
         home: the directory of all recordings.
 
     Raises:

@@ -28,7 +28,7 @@ from teho.units import counted, format_duration
 __all__ = ["Monitored", "ask_store"]
 
 _SLACK_S = 600.0
-"""Series that name the job are also looked for this long before its start and after its end: the
+"""Series that name the job are also requested this long before its start and after its end: the
 clocks of a node and of the scheduler may differ."""
 _HOLE_S = 330.0
 """A series that says which job has a GPU may lack samples. A longer gap ends the job: Prometheus
@@ -80,7 +80,7 @@ class _Result(msgspec.Struct):
 
 
 class _Range(NamedTuple):
-    """The time that is looked for, in s since 1970."""
+    """The requested time, in s since 1970."""
 
     begin_s: float
     end_s: float

@@ -84,7 +84,7 @@ class Attached:
 
         Args:
             on_wait: called again and again while the recorders seal.
-            is_requested: whether a signal has ended the recording, and the job probably goes on.
+            is_requested: whether a signal has ended the recording, and the job probably continues.
 
         Raises:
             SchedulerError: no node could be recorded.

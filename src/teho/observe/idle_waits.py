@@ -26,7 +26,7 @@ _NODE = "node"
 _CORES_MAX = 0.2
 """A node whose program uses less than this number of cores is idle."""
 _FIRST_S = 120.0
-"""The first look comes after this time of idling, and a look each `_EVERY_S` after it."""
+"""The first check comes after this time of idling, and a check each `_EVERY_S` after it."""
 _EVERY_S = 60.0
 _WAKES = 1.0
 """A process that wakes up more often per second does something, such as a slow download."""
@@ -41,7 +41,7 @@ class IdleWaits:
     """The processes of one node while they use no core.
 
     Args:
-        share: a number from 0 to 1, other on each node: not all nodes look at the same moment.
+        share: a number from 0 to 1, other on each node: not all nodes check at the same moment.
         proc: mount point of the process file system.
     """
 
@@ -53,12 +53,12 @@ class IdleWaits:
         self._since_s: float | None = None
         self._check_s = 0.0
         self._switches: dict[int, tuple[float, int]] = {}
-        """Pid -> when it was looked at the last time, and how often it had waited before."""
+        """Pid -> when it was read the last time, and how often it had waited before."""
         self.found: IdleTime | None = None
         """What the processes wait for. None: the cores are not idle."""
 
     def check(self, readings: Readings, pids: Collection[int], elapsed_s: float) -> bool:
-        """Look at the processes if the cores have been idle for minutes.
+        """Check the processes if the cores have been idle for minutes.
 
         Args:
             readings: the newest of the node.

@@ -158,7 +158,7 @@ class PeerTask:
             self.has_ended = True
 
     def report_sealing(self) -> None:
-        """Tell the task, if it waits for an answer, that the recorder seals."""
+        """Report to the task, if it waits for an answer, that the recorder seals."""
         if self.waits:
             send(self._connection.fileno(), sealing=True)
 
@@ -224,7 +224,7 @@ class PeerTasks:
             peer.read_messages()
 
     def report_sealing(self) -> None:
-        """Tell the tasks that have reported their end that the recorder seals."""
+        """Report to the tasks that have reported their end that the recorder seals."""
         for peer in self._peers:
             peer.report_sealing()
 

@@ -1,4 +1,4 @@
-"""Tells the user about a run: by a command, a mail, or a POST to a URL."""
+"""Notifies the user about a run: by a command, a mail, or a POST to a URL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST_ANSWER = 200
 
 
 class Notice(NamedTuple):
-    """What the user is told."""
+    """One notification."""
 
     event: Event
     run: str
@@ -68,7 +68,7 @@ def check_targets(targets: Sequence[str]) -> None:
 
 
 def notify(targets: Sequence[str], notice: Notice) -> list[str]:
-    """Tell each target, and return a sentence for each target that could not be told."""
+    """Notify each target, and return a sentence for each failure."""
     problems = []
     for target in targets:
         try:

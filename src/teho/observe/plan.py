@@ -48,7 +48,7 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def continues(self) -> bool:
-        """Whether the program ran before the recording, and goes on after it."""
+        """Whether the program ran before the recording, and continues after it."""
         return bool(self.used_before)
 
     @property

@@ -20,7 +20,7 @@ _LEFT_OUT = re.compile(
 )
 """Programs that only start others, and Python, whose samples say more."""
 _MOST = 16
-"""Processes that are looked at in a sample, at most: each takes some 20 µs, and there is a sample
+"""Processes that are read in a sample, at most: each takes some 20 µs, and there is a sample
 each second."""
 _MOST_COMMANDS = 512
 _KEPT = 8

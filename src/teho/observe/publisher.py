@@ -42,7 +42,7 @@ class Publisher:
         run: the run's directory.
         node: this node's name.
         node_count: number of nodes of the recording.
-        changes: of the run; None: only this object looks for them.
+        changes: of the run; None: only this object checks for them.
     """
 
     def __init__(

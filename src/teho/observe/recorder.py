@@ -361,7 +361,7 @@ class Recorder:
         if any("end" in message for message in self._control.messages()):
             self._has_ended = True
         elif (self._control.closed or self._is_warned) and not self._has_ended:
-            # The supervisor was killed. Its program may still run, so the recording goes on.
+            # The supervisor was killed. Its program may still run, so the recording continues.
             self._has_ended = self._is_over()
         others_run = self._peers is not None and self._peers.are_running
         if self._has_ended and not others_run:
@@ -414,7 +414,7 @@ class Recorder:
         if self._journal.flush():
             self._touched_s = self._elapsed()
         elif self._elapsed() - self._touched_s >= _TOUCH_S:
-            # A long run has minutes between two rows. The file's time shows that it goes on.
+            # A long run has minutes between two rows. The file's time shows that it continues.
             self._touched_s = self._elapsed()
             with contextlib.suppress(OSError):
                 os.utime(node_file(self._plan.run, self._plan.node))

@@ -49,7 +49,7 @@ def announce(run: Path) -> None:
 
 
 class RunChanges:
-    """Looks for changes of one run.
+    """Checks for changes of one run.
 
     Args:
         run: the run's directory.

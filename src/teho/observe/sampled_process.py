@@ -61,7 +61,7 @@ class SampledProcess:
         """Samples since the last write, without those of the present stay."""
         self.stays = Stays(now_s, self.waits.account())
         self.watched: dict[Place, list[int]] = {}
-        """Place -> [how often the thread stayed there, how often it went on]."""
+        """Place -> [how often the thread stayed there, how often it continued]."""
         self.core: int | None = None
         """The core on which it ran before the sample."""
         self.shares_core = False

@@ -89,7 +89,7 @@ class StackLines:
         self._append({"process": process, "stays": {**figures, "blocked_on": blocked_on}})
 
     def left(self, process: str) -> None:
-        """Add that a process has gone on."""
+        """Add that a process has continued."""
         self._append({"process": process, "stays": {}})
 
     def failed(self, process: str, why: str) -> None:

@@ -56,7 +56,7 @@ class Traces:
         self._failed: set[Path] = set()
 
     def check(self, now_s: float) -> None:
-        """Pass a new plan to the probes, if it is time to look for one.
+        """Pass a new plan to the probes, if it is time to check for one.
 
         Args:
             now_s: monotonic time.

@@ -116,7 +116,7 @@ class _Log:
         self._read_bytes = 0
 
     def appears(self, backend: Backend, submission: Submission, jobs: Sequence[Job]) -> bool:
-        """Look for the log, and return whether it exists for the first time."""
+        """Check for the log, and return whether it exists for the first time."""
         if self.found is not None or len(jobs) != 1 or submission.array:
             return False
         path = backend.log_path(submission, jobs[0])

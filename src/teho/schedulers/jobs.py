@@ -2,7 +2,7 @@
 
 A submission must not be repeated. If the scheduler took the job but its answer was lost, a second
 command would run the program twice. So each job has a unique mark, and the submission is stored
-before the command runs. If the answer is lost, Teho looks for a job with the mark.
+before the command runs. If the answer is lost, Teho searches for a job with the mark.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def submit(
 
 
 def find(backend: Backend, submission: Submission) -> Submission:
-    """Look once for the job of a submission without an answer, and return it with the number.
+    """Search once for the job of a submission without an answer, and return it with the number.
 
     Raises:
         NotSubmittedError: queue and accounting answered, and neither has the job.
@@ -120,7 +120,7 @@ def find(backend: Backend, submission: Submission) -> Submission:
 def _look_up(
     backend: Backend, submission: Submission, problem: str, pauses_s: Sequence[float]
 ) -> Submission:
-    """Look for the job several times. `problem` says why its number is not known."""
+    """Search for the job several times. `problem` says why its number is not known."""
     trouble, doubtful = "", None
     name, since = backend.job_name(submission), submission.submitted_at - _SKEW
     for pause_s in pauses_s:
@@ -165,7 +165,7 @@ def states(
     """Return the states of jobs: for an array, one entry for each task that the scheduler lists.
 
     A job that no list has (not yet, or no longer) gets an UNKNOWN entry. If the accounting does
-    not answer, one UNKNOWN entry stands for the tasks that may have left the queue.
+    not answer, one UNKNOWN entry represents the tasks that may have left the queue.
 
     Args:
         backend: the scheduler.

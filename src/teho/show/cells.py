@@ -146,7 +146,7 @@ def plain(text: str) -> str:
 
 
 def is_number(cell: Cell) -> bool:
-    """Return whether a cell holds a figure."""
+    """Return whether a cell has a figure."""
     return isinstance(cell, (int, float))
 
 
@@ -224,7 +224,7 @@ def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
     only the first would remain.
 
     Returns:
-        The equal texts with their labels, to be written beside the title, and the other columns.
+        The equal texts with their labels, to be written next to the title, and the other columns.
     """
     shared, columns = [], []
     for position, column in enumerate(table.columns):

@@ -55,7 +55,7 @@ class LoadedRun:
             self.run: Run = read_run(directory) if run is None else with_parts(run, directory)
         """The description of the recording."""
         self.state: RunState = run_state(self.run, directory)
-        """Whether the run was going on, finished or interrupted when the description was read."""
+        """Whether the run was running, finished or interrupted when the description was read."""
         self._settings = settings
         self.problems: list[str] = []
         """Sentences about files that could not be read when figures were computed."""

@@ -59,7 +59,7 @@ class Inputs:
         self._purity, self._program, self._changes = purity, purity.program, purity.changes
         self._items = Items(levels, purity, self._argument)
         self._open: set[tuple[Union[int, str], ...]] = set()
-        """Names that are being looked at: one that depends on itself varies."""
+        """Names that are being examined: one that depends on itself varies."""
         self._identities = 0
         """Above 0, only which object an expression is counts, and not whether it is changed."""
         self._bound: list[str] = []
@@ -256,7 +256,7 @@ class Inputs:
     def _has_position(self, number: int, name: str) -> bool:
         """Return whether a name has a file or an iterator from before the loop."""
         if number > self._at or (number == self._at and self._is_function):
-            return False  # made anew in each iteration, or looked at where it comes from
+            return False  # made again in each iteration, or examined at its source
         level = self._levels[number]
         values = [
             one.value

@@ -81,7 +81,7 @@ class Program:
         return self._method(target.attr, at, "")
 
     def named(self, name: str, at: Place) -> Place | ast.ClassDef | str | None:
-        """Return what a name stands for, as `called` does for a call."""
+        """Return what a name refers to, as `called` does for a call."""
         function: Function | None = at.function
         while function is not None:
             if name in function.inner:

@@ -128,7 +128,7 @@ def _read(stream: IO[bytes]) -> bytes:
 
 
 def _gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small parts, because sending each of them alone is slow."""
+    """Join small parts, because sending each of them separately is slow."""
     waiting: list[bytes] = []
     size = 0
     for part in parts:

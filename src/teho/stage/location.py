@@ -43,7 +43,7 @@ def location_of(machine: Machine, path: str, *, quotas: bool = False) -> Locatio
     """Return what a path is; on this machine, the shell has replaced `~` already.
 
     Raises:
-        TehoError: it cannot be looked at.
+        TehoError: it cannot be read.
     """
     if not machine.host:
         path = os.path.abspath(path)  # noqa: PTH100 - the path may not be a text

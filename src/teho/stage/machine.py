@@ -179,7 +179,7 @@ class Machine:
 
 
 class _Talk:
-    """One request to a machine, while it goes on."""
+    """One request to a machine, until it ends."""
 
     def __init__(
         self, machine: Machine, process: subprocess.Popen[bytes], errors: IO[bytes]

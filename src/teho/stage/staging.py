@@ -33,7 +33,7 @@ from teho.units import counted, format_bytes
 __all__ = ["Progress", "Staging", "Wanted"]
 
 Progress = Callable[[str, int, int], None]
-"""Called with what goes on, the bytes that are done, and all bytes."""
+"""Called with the present step, the bytes that are done, and all bytes."""
 
 
 class Wanted(NamedTuple):

@@ -168,7 +168,7 @@ def _raised(line: dict[str, Any], at_s: float) -> Raised:
 
 
 def _stayed(outside: OutsideStacks) -> Stayed | None:
-    """Return what a process waited for in the line in which it stays; None if it has gone on."""
+    """Return what a process waited for in the line in which it stays; None if it has continued."""
     if not outside.stays:
         return None
     since_s, at_s = outside.stays["since_s"], outside.stays["at_s"]

@@ -33,7 +33,7 @@ def corrected(slices: Sequence[Slice], stayed: Counter[Frame]) -> list[Slice]:
 
     Args:
         slices: the samples as they were taken.
-        stayed: innermost place -> how much more often the thread stayed there than it went on.
+        stayed: innermost place -> how much more often the thread stayed there than it continued.
     """
     with_reasons = _with_reasons(slices)
     return _with_native_code(_without_late_samples(_with_kernel_shares(with_reasons)), stayed)

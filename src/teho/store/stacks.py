@@ -45,7 +45,7 @@ class OutsideStacks:
     def __init__(self) -> None:
         self.slices: list[Slice] = []
         self.stayed: Counter[Frame] = Counter()
-        """Innermost place -> how much more often the thread stayed there than it went on."""
+        """Innermost place -> how much more often the thread stayed there than it continued."""
         self.columns: dict[Frame, tuple[int, ...]] = {}
         """For frames without a text: where they are in their line, in bytes."""
         self.in_loops: dict[str, list[Any]] = {name: [] for name in _IN_LOOPS}

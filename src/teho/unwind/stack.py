@@ -31,7 +31,7 @@ _FIRST_TRIES = 5
 _TURN_S = 0.01
 """A thread that waits for its core usually gets it within this time."""
 _TIMES = 5
-"""Looks in a row with the same new last frame, until it is accepted as the outermost one."""
+"""Samples in a row with the same new last frame, until it is accepted as the outermost one."""
 _ALWAYS_CHECKED = 3
 """Innermost functions that are always checked: their address may have been used again."""
 _HELPERS = frozenset(("__init__", "<shim>"))
@@ -154,7 +154,7 @@ class Unwinder:
     def sample(self) -> Key:
         """Return the stack of the main thread.
 
-        The thread runs during the look, so the parts that are read may not fit together. Then all
+        The thread runs during the sample, so the parts that are read may not fit together. Then all
         is read again at once: waiting would favour slow code.
 
         Raises:

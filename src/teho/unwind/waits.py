@@ -41,7 +41,7 @@ _NAMES = {
 _STATES = {
     "sync": State.DISK, "file": State.DISK, "process": State.PROCESS, "thread": State.LOCK,
 }  # fmt: skip
-"""States of the calls that need no look at their arguments."""
+"""States of the calls whose arguments need not be read."""
 _FUTEX_PRIVATE = 128
 _CORE = 36
 """Index of the core among the fields of `stat` after the name (proc(5), field 39)."""

@@ -57,7 +57,7 @@ class DcgmPage:
     """The figures of a dcgm-exporter on this node, or at an address that the user sets.
 
     Args:
-        wanted: the GPUs and MIG instances to look for.
+        wanted: the GPUs and MIG instances to find.
         environment: the recorder's; `DCGM_EXPORTER_URL` is the address of another page.
 
     Raises:

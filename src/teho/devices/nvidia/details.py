@@ -36,7 +36,7 @@ class Details:
     Args:
         device: its id.
         handle: its handle.
-        gpu: handle of the whole GPU, which alone has a P-state.
+        gpu: handle of the whole GPU: only this has a P-state.
         pids: the program's processes, and those of them that compute on this device.
         position: the place among the job's GPUs. The lists are read for one GPU at a time.
     """

@@ -1,4 +1,4 @@
-"""Lines of a list of jobs: what each job used, and what to look at."""
+"""Lines of a list of jobs: what each job used, and what to check."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _line(job: AccountedJob, use: JobUse, limits: Limits, recordings: Recordings
 
 
 def _to_check(use: JobUse, waste: Sequence[Waste]) -> str:
-    """Return what to look at first: how the job failed, else its most important waste."""
+    """Return what to check first: how the job failed, else its most important waste."""
     job = use.job
     if job.state is JobState.FAILED:
         how = f"exit code {job.exit_code}" if job.exit_code else "failed"

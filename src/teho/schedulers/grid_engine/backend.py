@@ -69,7 +69,7 @@ class GridEngine(Backend):
         return grid_engine_name(submission.name or "job")
 
     def is_refusal(self, answer: Completed) -> bool:
-        """Look for a message of qsub or qmaster, unless another one says that the job exists."""
+        """Search for a message of qsub or qmaster, unless another one says that the job exists."""
         if _TAKEN in answer.stdout + answer.stderr:
             return False
         return _REFUSED.search(answer.stderr) is not None

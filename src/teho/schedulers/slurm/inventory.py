@@ -63,7 +63,7 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
 
     Args:
         ask: runs a command that only asks.
-        user: the user whose accounts are looked for.
+        user: the user whose accounts are requested.
         host: name of this machine, which identifies the cluster.
         today: date of the facts.
         name: name of the cluster; empty: Slurm's `ClusterName`.

@@ -78,7 +78,7 @@ def accounted_report(
 
 
 def _has_figures(made: Table) -> bool:
-    """Return whether a table has a figure beside the names and numbers of nodes and GPUs."""
+    """Return whether a table has a figure besides the names and numbers of nodes and GPUs."""
     figures = [one.key for one in made.columns if one.unit or one.decimals is not None]
     return any(is_known(row.get(key)) for row in made.rows for key in figures)
 

@@ -73,7 +73,7 @@ _LIMITS = frozenset(
         "max_of_all",
     }
 )
-"""Fields that hold numbers by name."""
+"""Fields with numbers by name."""
 _SAID: dict[tuple[str, bool | str], str] = {
     ("gpu_type_optional", False): "GPU type required",
     ("memory", "node"): "memory requested for each node",

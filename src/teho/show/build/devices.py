@@ -68,7 +68,7 @@ def devices_document(survey: Survey) -> Document:
 
 
 def _next(survey: Survey) -> Iterator[Item]:
-    # A vendor without GPUs is of no interest beside GPUs that are used, or that failed.
+    # A vendor without GPUs is of no interest if there are GPUs that are used, or that failed.
     is_enough = has_used_gpus(survey) or any(one.state == "failed" for one in survey.gpus)
     for vendor in survey.gpus:
         if vendor.next_step and (vendor.state == "failed" or not is_enough):

@@ -60,7 +60,7 @@ def plan_document(
     Args:
         request: what was asked for.
         answer: the answer of the planner.
-        clusters: the clusters that the planner looked at, by name.
+        clusters: the clusters that the planner examined, by name.
         typed: the words of the command line after `teho plan`; None: not called from one.
     """
     options = answer.options

@@ -29,7 +29,7 @@ _AT_ONCE_S = 60.0
 
 
 def request_words(request: Request) -> str:
-    """Return what was requested, and what holds without a request."""
+    """Return what was requested, and what applies without a request."""
     gpus = (
         f"{request.gpus} × {request.gpu_type}" if request.gpu_type else counted(request.gpus, "GPU")
     )

@@ -1,7 +1,7 @@
 """One step of a trace over time, as plain SVG: a strip for each lane, with its legend above it.
 
 Each strip is as wide as the page. A part of the step in which something took half of the time is
-drawn at half of the height, so many short kernels look as full as they were.
+drawn at half of the height, so many short kernels seem as full as they were.
 """
 
 from __future__ import annotations

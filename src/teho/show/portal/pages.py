@@ -64,7 +64,7 @@ def home_page(
 
     Args:
         base: what all pages have; see `render`.
-        running: the runs that go on.
+        running: the runs that continue.
         newest: the newest runs that have ended.
         month: sums over the runs of this month; None: there are none.
         found: the findings of this month with the most unused GPU hours.
@@ -156,7 +156,7 @@ def run_page(
     files: Sequence[tuple[str, str]],
     before: ListedRun | None,
 ) -> str:
-    """Return the page of a run: its report, and while it goes on, its newest values.
+    """Return the page of a run: its report, and during the run, its newest values.
 
     Args:
         base: what all pages have.

@@ -86,7 +86,7 @@ def row_of(run: ListedRun, running: Judged | None = None, *, scope: str = "") ->
 
     Args:
         run: the run.
-        running: its verdict until now, if it goes on.
+        running: its verdict until now, if it continues.
         scope: `group`: it is a shared run.
     """
     judged = run.judged or running

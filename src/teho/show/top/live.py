@@ -1,4 +1,4 @@
-"""Frames of a run that goes on."""
+"""Frames of a run that continues."""
 
 from __future__ import annotations
 
@@ -142,9 +142,9 @@ class LiveSource:
         return "" if wait is None or is_old else wait.sentence(self._policy)
 
     def _ended_s(self, run: Run) -> float | None:
-        """Return the end of the run; None: it goes on. Without a known end, it is the last sample.
+        """Return the end of the run, or the last sample if the end is unknown. None: it still runs.
 
-        The values of a run that has ended stay on the screen, however long one looks at them.
+        The values of a run that has ended stay on the screen, for as long as the user reads them.
         """
         if self._state is RunState.RUNNING:
             return None
@@ -226,7 +226,7 @@ class LiveSource:
         """Read the description again; if it is time or the run has ended, make a new report.
 
         Args:
-            is_due: whether it is time for a new report, also if the run goes on.
+            is_due: whether it is time for a new report, also if the run continues.
         """
         began_s = time.thread_time()
         self._checked_s = time.monotonic()

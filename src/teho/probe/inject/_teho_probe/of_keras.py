@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _MOST_CHECKS = 100
 _BETWEEN_S = 0.1
-"""A look takes about 0.15 ms."""
+"""A check takes about 0.15 ms."""
 _LATER_S = 10.0
-"""Time between the looks after the first `_MOST_LOOKS`."""
+"""Time between the checks after the first `_MOST_CHECKS`."""
 _FIRST = 2
 """Batches of an epoch before which the buffer is only being filled."""
 

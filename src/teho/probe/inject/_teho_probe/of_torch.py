@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_PARAMETERS = 2000
 _MOST_ITEMS = 64
 _STEPS_WITH_GRADIENTS = frozenset((10, 100))
-"""Steps after which gradients are looked at. On 2026-11-26, to look through the 380,000 objects of
+"""Steps after which gradients are examined. On 2026-11-26, to search the 380,000 objects of
 a program with Transformers took 0.07 s."""
 _GRADIENT_FACTS = ("table_gradient", "unused_gradients")
 _TABLE_ROWS, _TABLE_BYTES = 20_000, 4_000_000
@@ -200,7 +200,7 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
     optimizers: WeakSet[Any] = WeakSet()
     steps = 0
     is_due = False
-    """Whether gradients are to be looked at."""
+    """Whether gradients are to be examined."""
 
     def stepped(optimizer: Any, *_: Any) -> None:
         nonlocal steps, is_due
@@ -222,10 +222,10 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
             except Exception as error:
                 notes.failed("torch", error)
         is_due = is_due or steps in _STEPS_WITH_GRADIENTS
-        if is_due and not notes.is_profiling:  # the look would be in the trace of a step
+        if is_due and not notes.is_profiling:  # the search would be in the trace of a step
             is_due = False
             try:
-                # An optimizer may make its first step after an earlier look.
+                # An optimizer may make its first step after an earlier search.
                 known = notes.libraries.get("torch", ())
                 stale = {name: None for name in _GRADIENT_FACTS if name in known}
                 notes.fact("torch", **{**stale, **_gradients(optimizers)})

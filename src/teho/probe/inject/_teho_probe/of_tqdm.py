@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def tqdm_std(module: Any, notes: Notes) -> None:
-    """Look at the bars when the notes are written; no method is wrapped."""
+    """Read the bars when the notes are written; no method is wrapped."""
     notes.knows_total("tqdm", _Bars(module.tqdm, notes).read)
 
 

@@ -20,7 +20,7 @@ __all__ = ["Plans"]
 
 _CHECK_S = 1.0
 _CALM_S = 2.0
-"""Time between two looks of the probe's thread, if there is no plan."""
+"""Time between two checks of the probe's thread, if there is no plan."""
 
 
 class Plans:
@@ -61,7 +61,7 @@ class Plans:
             self._profiling.stepped(count)
 
     def tick(self, now_s: float) -> float:
-        """Look at limits and for a plan, in the probe's thread; return when to call again, in s.
+        """Check the limits and for a plan, in the probe's thread; return when to call again, in s.
 
         Args:
             now_s: monotonic time.

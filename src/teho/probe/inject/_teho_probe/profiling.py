@@ -45,7 +45,7 @@ __all__ = ["Obstacle", "Profiling"]
 
 _WAITING, _WARM, _RECORDING, _DONE = range(4)
 _TICK_S, _WAITING_S = 0.05, 0.5
-"""Time between two looks of the probe's thread: while the profiler records, and before."""
+"""Time between two checks of the probe's thread: while the profiler records, and before."""
 _EVENT_BYTES = 400
 """Size of an event in a trace, for an estimate. With PyTorch 2.13 on CPUs, it was 260 bytes, and
 410 with shapes (2026-11-26)."""
@@ -137,7 +137,7 @@ class Profiling:
             self._is_inside = False
 
     def tick(self, now_s: float) -> float:
-        """Look at the limits, in the probe's thread; return the longest time until the next look.
+        """Check the limits, in the probe's thread; return the longest time until the next check.
 
         Args:
             now_s: monotonic time.
@@ -231,7 +231,7 @@ class Profiling:
                 call_in_main_thread(lambda: self._call(self._begin_window))
 
     def _limit(self, now_s: float) -> str:
-        """Return why the recording must end now; empty if it goes on."""
+        """Return why the recording must end now; empty if it continues."""
         spent_s = now_s - self._began_s
         if self._window_s is not None and spent_s >= self._window_s:
             return "window"

@@ -85,7 +85,7 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
 
 
 def _of_gpus(summary: Summary) -> Table:
-    # A terminal has no room for all columns beside the names of nodes and the outliers.
+    # A terminal has no room for all columns next to the names of nodes and the outliers.
     several = len(summary.nodes) > 1
 
     def own(value: Callable[[GpuSummary], Cell]) -> Callable[[NodeGpu], Cell]:
@@ -156,7 +156,7 @@ def _last_seen(gpu: GpuSummary) -> str:
 
 
 def _extra_parts(gpu: GpuSummary) -> str:
-    """Return what a counter includes beside its GPU; empty if it includes nothing more."""
+    """Return what a counter includes in addition to its GPU; empty if it includes nothing more."""
     if gpu.device.energy_of == "module":
         return f"The counter of {gpu.device.name} measures the whole module, with its CPU cores."
     if gpu.device.energy_of == "package" and not gpu.energy.shares_with:
