@@ -21,7 +21,7 @@ from teho.model.software import Build, Package
 from teho.model.survey import Answers, Survey
 
 GIB = 1024**3
-GONE = Missing(Reason.FAILED, "it did not answer within 2 s")
+NO_ANSWER = Missing(Reason.FAILED, "it did not answer within 2 s")
 
 
 def gpu(index: int = 0, **more: object) -> Device:

@@ -81,7 +81,7 @@ def test_a_folder_has_its_file_system(tmp_path: Path) -> None:
     assert shared.mounted_on == "/dev/shm"
     (tmp_path / ".bashrc").write_text("# >>> conda initialize >>>\n")
     home = folder_facts(str(tmp_path), is_home=True)
-    assert home.holds_conda_init
+    assert home.has_conda_init
     assert not home.is_network
     witness = subprocess.run(
         ["stat", "-f", "-c", "%a %S", tmp_path], capture_output=True, text=True, check=True

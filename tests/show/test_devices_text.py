@@ -164,12 +164,12 @@ SOME = (
     "GPUs. Energy is available on 1 of 3 GPUs"
 )
 OTHERS = msgspec.structs.replace(NO_AMD, others=(gpu(0),))
-GONE = Missing(Reason.FAILED, "the GPU is lost")
+LOST = Missing(Reason.FAILED, "the GPU is lost")
 LOST = msgspec.structs.replace(
     H100,
     devices=(gpu(0), gpu(1)),
     others=(),
-    signals={gpu(0).id: signals(), gpu(1).id: dict.fromkeys(GPU_METRICS, GONE)
+    signals={gpu(0).id: signals(), gpu(1).id: dict.fromkeys(GPU_METRICS, LOST)
              | {"gpu_xid_errors": 1}},
 )  # fmt: skip
 HALF = "SM activity is available on 1 of 2 GPUs. Energy is available on 1 of 2 GPUs"
@@ -186,7 +186,7 @@ HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
         ([H100, HUNG], f"✗ {THREE.replace('.', '. It hangs.', 1)}."),
         (
             [LOST],
-            f"✗ 2 NVIDIA H100 80GB HBM3. GPU 1 cannot be read: {GONE.detail}. {HALF}.",
+            f"✗ 2 NVIDIA H100 80GB HBM3. GPU 1 cannot be read: {LOST.detail}. {HALF}.",
         ),
     ],
 )

@@ -75,7 +75,7 @@ def collect_snapshot(
     Raises:
         InputError: the cluster is unknown.
     """
-    asked = read_python(python, environment) if python != "-" else None
+    python_call = read_python(python, environment) if python != "-" else None
     known = _cluster(cluster, environment)
     folders = {
         what: IsolatedCall(
@@ -108,7 +108,7 @@ def collect_snapshot(
         allocation=allocation,
         local_size=_local_size(environment, survey.host),
         cluster=known,
-        python=or_missing(asked.answer(Python)) if asked else _IN_CONTAINER,
+        python=or_missing(python_call.answer(Python)) if python_call else _IN_CONTAINER,
         is_python_named=bool(python),
         folders={what: or_missing(call.answer(Folder)) for what, call in folders.items()},
         quotas=_quotas(quotas),
@@ -166,9 +166,9 @@ def _ask_quotas(environment: Mapping[str, str]) -> list[IsolatedCall]:
     return [IsolatedCall(one[0], executing(one, environment), _QUOTA_S) for one in commands]
 
 
-def _quotas(asked: Sequence[IsolatedCall]) -> tuple[DiskQuota, ...] | Missing:
+def _quotas(calls: Sequence[IsolatedCall]) -> tuple[DiskQuota, ...] | Missing:
     """Return the quotas that the commands print; if none of them answers, the reason."""
-    answers = [or_missing(call.output()) for call in asked]
+    answers = [or_missing(call.output()) for call in calls]
     texts = [text.decode(errors="replace") for text in answers if not isinstance(text, Missing)]
     if not texts:
         return next(one for one in answers if isinstance(one, Missing))

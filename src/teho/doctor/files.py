@@ -43,7 +43,7 @@ def folder_facts(path: str, *, is_home: bool = False) -> Folder:
         total_files=stat.f_files,
         free_files=stat.f_favail,
         is_writable=os.access(real, os.W_OK | os.X_OK),
-        holds_conda_init=conda_init,
+        has_conda_init=conda_init,
     )
 
 

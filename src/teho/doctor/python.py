@@ -87,7 +87,7 @@ def see(python: Python, environment: Mapping[str, str]) -> Python:
     A framework whose files say that it is built for CPUs is not asked.
     """
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", **environment}
-    asked = {
+    calls = {
         one.framework: IsolatedCall(
             f"{one.package} in {python.path}",
             executing([python.path, str(_SEES), one.framework], quiet),
@@ -96,7 +96,7 @@ def see(python: Python, environment: Mapping[str, str]) -> Python:
         for one in python.frameworks
         if one.kind != "cpu"
     }
-    reports = {name: or_missing(call.answer(FrameworkReport)) for name, call in asked.items()}
+    reports = {name: or_missing(call.answer(FrameworkReport)) for name, call in calls.items()}
     return msgspec.structs.replace(python, framework_reports=reports)
 
 

@@ -93,7 +93,7 @@ class Folder(msgspec.Struct, frozen=True, kw_only=True):
     """0: the file system does not count files."""
     free_files: int
     is_writable: bool
-    holds_conda_init: bool = False
+    has_conda_init: bool = False
     """Whether this is a home folder, and `conda init` has changed its `.bashrc`."""
 
     @property

@@ -24,7 +24,7 @@ _THREADS = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
     "BLIS_NUM_THREADS",
 )  # fmt: skip
-_ASKED = ("SLURM_CPUS_PER_TASK", "NSLOTS")
+_CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS")
 """Many programs set their number of threads from these, as sites recommend."""
 _NAMES_CORES = frozenset(("GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES"))
 # Without a GPU, JAX uses the CPU by itself, but prints a page of warnings.
@@ -64,7 +64,7 @@ class Placement(NamedTuple):
         """
         found = {name: text for name, text in own.items() if name not in _NAMES_CORES}
         if not self.gpus:
-            numbered = (*_THREADS, *(name for name in _ASKED if name in own))
+            numbered = (*_THREADS, *(name for name in _CORE_VARIABLES if name in own))
             hidden = {**dict.fromkeys(visible_variables(), "-1"), **_JAX_WITHOUT_GPU}
             return {**found, **hidden, **dict.fromkeys(numbered, str(len(self.cores)))}
         named: dict[str, str] = {}

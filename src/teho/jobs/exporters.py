@@ -53,7 +53,7 @@ class _Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: str
     signal: str
     labels: dict[str, str] = {}
-    beside: str = msgspec.field(default="", name="if")
+    if_metric: str = msgspec.field(default="", name="if")
     then: str = ""
 
     @property

@@ -63,7 +63,7 @@ class RunChanges:
         self._run = run
         self.period_s = min(max(1.0, 2.0 * (node_count - 1)), _LONGEST_S)
         self._sure_checks = _SURE_CHECKS if node_count < MANY_NODES else _SURE_CHECKS_LARGE
-        self._asked_s = float("-inf")
+        self._read_s = float("-inf")
         self._time_ns = 0
         self._polls = 0
         self._count = 0
@@ -75,8 +75,8 @@ class RunChanges:
             now_s: monotonic time.
         """
         # A sample comes a little earlier or later than a period after the sample before.
-        if now_s - self._asked_s >= self.period_s - _JITTER_S:
-            self._asked_s = now_s
+        if now_s - self._read_s >= self.period_s - _JITTER_S:
+            self._read_s = now_s
             with contextlib.suppress(OSError):
                 time_ns = self._run.stat().st_mtime_ns
                 if time_ns != self._time_ns or self._polls % self._sure_checks == 0:

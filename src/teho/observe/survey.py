@@ -143,7 +143,7 @@ def _signals(source: DeviceSource, scope: Scope) -> dict[str, dict[str, Signal]]
 
     Metrics of a program's processes are left out, because no program runs.
     """
-    asked_for = [
+    requested = [
         metric.name
         for metric in metrics_of(scope)
         if not metric.per_core and not metric.name.startswith("job_")
@@ -155,10 +155,10 @@ def _signals(source: DeviceSource, scope: Scope) -> dict[str, dict[str, Signal]]
             time.sleep(_PAUSE_S)
         for id_, values in source.read(frozenset(), ends=True).items():
             newest[id_].update(values)
-        if sample and all(name in newest[id_] for id_ in ids for name in asked_for):
+        if sample and all(name in newest[id_] for id_ in ids for name in requested):
             break
     return {
-        id_: {name: _signal(newest[id_].get(name, _NO_FIGURE)) for name in asked_for} for id_ in ids
+        id_: {name: _signal(newest[id_].get(name, _NO_FIGURE)) for name in requested} for id_ in ids
     }
 
 

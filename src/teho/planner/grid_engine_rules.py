@@ -21,7 +21,7 @@ from teho.units import counted, format_mib
 
 __all__ = ["environment_of", "grid_engine_refusals", "unknown_to_grid_engine"]
 
-_ASKED = "`qconf`, read just now"
+_QCONF = "`qconf`, read just now"
 _STATES = {
     "DISABLED": "the queue starts no jobs",
     "SUSPENDED": "the jobs of the queue are paused",
@@ -79,7 +79,7 @@ def _project(case: Case) -> Iterator[Refusal]:
         sentence = "the job names no project, and you have no default project"
     if sentence:
         instead = f"--account {names[0]}" if names else ""
-        yield Refusal(kind="account", sentence=sentence, source=_ASKED, instead=instead)
+        yield Refusal(kind="account", sentence=sentence, source=_QCONF, instead=instead)
         return
     if named is not None:  # otherwise `unknown_to_grid_engine` reports it
         lists = (partition.accounts, partition.denied_accounts)

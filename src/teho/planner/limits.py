@@ -246,16 +246,16 @@ def _nodes_in_service(case: Case) -> int | None:
 
 
 def _time(case: Case) -> Iterator[Refusal]:
-    partition, limits, asked_s = case.partition, case.limits, case.shape.time_s
-    requested, source = f"a time of {format_duration(asked_s)}", partition.source
-    if limits.time_s is not None and asked_s > limits.time_s:
+    partition, limits, requested_s = case.partition, case.limits, case.shape.time_s
+    requested, source = f"a time of {format_duration(requested_s)}", partition.source
+    if limits.time_s is not None and requested_s > limits.time_s:
         limit = f"{format_duration(limits.time_s)} ({limits.time_setter})"
         yield above("too_long", requested, limit, LIMITS_SOURCE)
-    most = partition.max_time if limits.partition_time_holds else None
-    if most and asked_s > seconds(most):
+    most = partition.max_time if limits.partition_time_applies else None
+    if most and requested_s > seconds(most):
         yield above("too_long", requested, format_duration(seconds(most)), source)
     least_time = partition.min_time
-    if least_time and asked_s < seconds(least_time):
+    if least_time and requested_s < seconds(least_time):
         minimum = format_duration(seconds(least_time))
         yield below("too_short", requested, minimum, source, f"--time {least_time}")
 

@@ -233,7 +233,7 @@ class Inputs:
         if number < self._at:
             return self._before(number, name)
         if number == self._at and not self._is_function:
-            return self._of_name_beside(number, name, given)
+            return self._of_own_name(number, name, given)
         nodes = function.nodes
         changed = self._if_changed(number, name, nodes)
         values = [self._of_assigned(number, one) for one in reached]
@@ -241,7 +241,7 @@ class Inputs:
             values.append(self._of_parameter(number, name))
         return max(*values, changed)
 
-    def _of_name_beside(self, number: int, name: str, given: Sequence[Assigned]) -> Value:
+    def _of_own_name(self, number: int, name: str, given: Sequence[Assigned]) -> Value:
         """Return it for a name of the function that has the loop."""
         if any(one.loop is self._loop for one in given):
             others = (one for one in given if one.loop is not self._loop)

@@ -120,8 +120,8 @@ class Machine:
 
     def _is_connected(self) -> bool:
         """Return whether the user keeps a connection open, such as one with a second factor."""
-        asked = [*self._ssh, "-O", "check", "--", self._name]
-        return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+        command = [*self._ssh, "-O", "check", "--", self._name]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     @property
     def _name(self) -> str:
@@ -135,8 +135,8 @@ class Machine:
         traceback: TracebackType | None,
     ) -> None:
         if self._folder:
-            asked = [*self._ssh, "-O", "exit", "--", self._name]
-            subprocess.run(asked, capture_output=True, check=False)
+            command = [*self._ssh, "-O", "exit", "--", self._name]
+            subprocess.run(command, capture_output=True, check=False)
             shutil.rmtree(self._folder, ignore_errors=True)
 
     @property

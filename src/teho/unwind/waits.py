@@ -300,10 +300,10 @@ class Waits:
         if known is None:
             if len(self._sockets) >= _MOST_SOCKETS:
                 self._sockets.clear()
-            known = self._sockets[inode] = self._look_up(inode)
+            known = self._sockets[inode] = self._state_of(inode)
         return known
 
-    def _look_up(self, inode: str) -> State:
+    def _state_of(self, inode: str) -> State:
         for name in ("tcp", "tcp6", "udp", "udp6"):
             words = _row(f"/proc/{self._pid}/net/{name}", 9, inode)
             if words:

@@ -331,15 +331,15 @@ def _cautions(
     """Return notes about cards that are not exactly one GPU."""
     notes = []
     addresses = {gpus[0].node.address for gpus in parts}
-    alone = [
+    single = [
         gpu for gpu, *_ in parts if gpu.two_dies and partners.get(gpu.node.address) not in addresses
     ]
-    if alone:
+    if single:
         notes.append(
             "two AMD GPUs (dies) share a card, and one die reports power and energy for both. "
             f"The job has {len(parts)} of the node's {card_count} GPUs. On "
-            f"{len(alone)} card{'s' * (len(alone) > 1)}, the job has only one of the two dies: the "
-            "power and energy of such a card may include another job, or may be too low"
+            f"{len(single)} card{'s' * (len(single) > 1)}, the job has only one of the two dies: "
+            "the power and energy of such a card may include another job, or may be too low"
         )
     notes.extend(
         f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} partitions count as one GPU, "

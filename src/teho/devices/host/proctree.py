@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from teho.devices.host import procstat
 from teho.devices.host.openmp import OpenMpThreads
-from teho.devices.host.procstat import GONE, ProcStat, read_io, read_stat, read_threads
+from teho.devices.host.procstat import UNREADABLE, ProcStat, read_io, read_stat, read_threads
 from teho.devices.procfile import missing_because
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -316,7 +316,7 @@ class ProcessTree:
             except PermissionError as error:
                 io_missing = missing_because(error, directory + "/io")
             except OSError as error:
-                if error.errno not in GONE:
+                if error.errno not in UNREADABLE:
                     raise
                 complete = False
             if seen:
@@ -381,6 +381,6 @@ def _open_files(directories: Sequence[str]) -> Reading:
         except PermissionError as error:
             return missing_because(error, directory)
         except OSError as error:
-            if error.errno not in GONE:
+            if error.errno not in UNREADABLE:
                 raise
     return count

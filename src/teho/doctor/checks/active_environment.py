@@ -48,7 +48,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     if not snapshot.in_job:
         return not_applicable("no environment is active, and this is not a job")
     home = snapshot.folders.get("home")
-    if isinstance(home, Folder) and home.holds_conda_init and not python.frameworks:
+    if isinstance(home, Folder) and home.has_conda_init and not python.frameworks:
         return warning(
             f"No environment is active, and {python.path} has no GPU framework. Batch shells do "
             "not read your `.bashrc`, which contains the lines of `conda init`.",

@@ -21,7 +21,7 @@ __all__ = ["locked"]
 
 _LOCK = ".lock"
 _PAUSE_S = 0.5
-_HELD = frozenset({errno.EWOULDBLOCK, errno.EACCES})
+_LOCKED = frozenset({errno.EWOULDBLOCK, errno.EACCES})
 
 
 @contextmanager
@@ -64,5 +64,5 @@ def _locked(file: IO[str]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno not in _HELD
+        return error.errno not in _LOCKED
     return True

@@ -215,7 +215,7 @@ def _has(store: Store, format_: Format, part: Part) -> bool:
     A store accepts a request as a whole or not at all. To send a part again does no harm in
     Prometheus, but VictoriaMetrics would have its values twice.
     """
-    if not format_.can_be_asked or not part.series:
+    if not format_.can_be_queried or not part.series:
         return False
     last = part.series[-1]
     matchers = "".join(f",{name}={msgspec.json.encode(text).decode()}"

@@ -101,7 +101,7 @@ class Rendezvous:
                     came.append(peer)
                 elif message is None and peer in came:
                     who = f"rank {peer.hello['rank']} on {peer.hello['node']}"
-                    self._find_gone(f"{who} ended while it waited for the other ranks")
+                    self._report_ended(f"{who} ended while it waited for the other ranks")
             if self.result.findings or self._disagree(came):
                 end_s = min(end_s, time.monotonic() + _LATE_S)
                 if len(came) >= self._size:
@@ -240,30 +240,30 @@ class Rendezvous:
         end_s = time.monotonic() + patience_s
         answered: dict[int, dict[str, Any]] = {}
         failed: dict[int, dict[str, Any]] = {}
-        gone: set[int] = set()
-        while len({*answered, *failed, *gone}) < self._size and time.monotonic() < end_s:
+        ended: set[int] = set()
+        while len({*answered, *failed, *ended}) < self._size and time.monotonic() < end_s:
             for peer, message in self._peers.receive(end_s):
                 rank = peer.hello.get("rank", -1)
                 if self._ranks.get(rank) is not peer:
                     self._receive_late(peer, message)
                 elif message is None:
-                    gone.add(rank)
+                    ended.add(rank)
                 elif message["about"] == "failed":
                     failed[rank] = message
                 elif message["about"] == about:
                     answered[rank] = message
-            if gone or failed:
+            if ended or failed:
                 end_s = min(end_s, time.monotonic() + _AFTERMATH_S)
-        silent = set(self._ranks) - {*answered, *failed, *gone}
-        if gone:
-            self._find_gone(f"{name_group(gone, self.result.hellos)} ended during {doing}")
+        silent = set(self._ranks) - {*answered, *failed, *ended}
+        if ended:
+            self._report_ended(f"{name_group(ended, self.result.hellos)} ended during {doing}")
         elif failed:
             self._find_failed(failed)
         elif silent:
             every = len(silent) == self._size
             who = "no rank had" if every else f"{name_group(silent, self.result.hellos)} had not"
             self._find("stuck", f"{who} finished {doing} after {patience_s:.0f} s", advice)
-        if gone or failed or silent:
+        if ended or failed or silent:
             raise _BrokenError
         return dict(sorted(answered.items()))
 
@@ -291,7 +291,7 @@ class Rendezvous:
         for peer in self._ranks.values():
             peer.send(about, **data)
 
-    def _find_gone(self, sentence: str) -> None:
+    def _report_ended(self, sentence: str) -> None:
         advice = (
             "on standard error, read the messages of each rank that ended, and check whether its "
             "node ran out of memory"

@@ -74,7 +74,7 @@ _LIMITS = frozenset(
     }
 )
 """Fields with numbers by name."""
-_SAID: dict[tuple[str, bool | str], str] = {
+_SENTENCES: dict[tuple[str, bool | str], str] = {
     ("gpu_type_optional", False): "GPU type required",
     ("memory", "node"): "memory requested for each node",
     ("memory", "core"): "memory requested for each core",
@@ -298,8 +298,8 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     first = value[0] if isinstance(value, tuple) else None
     if isinstance(value, Gpu):
         yield _gpu(value)
-    elif isinstance(value, (bool, str)) and (key, value) in _SAID:
-        yield _SAID[key, value]
+    elif isinstance(value, (bool, str)) and (key, value) in _SENTENCES:
+        yield _SENTENCES[key, value]
     elif isinstance(value, bool):
         yield _in_words(key) if value else _labelled(_in_words(key), "no")
     elif key in _MEMORIES and value[:1].isdigit():

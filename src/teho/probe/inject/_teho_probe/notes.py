@@ -82,7 +82,7 @@ class Loader:
         self._given: Optional[List[List[float]]] = [] if _wants_times() else None
         """For each batch: when it came, the time waited, and whether it began an epoch."""
 
-    def came(self, asked_s: float, began_s: Optional[float]) -> None:
+    def came(self, requested_s: float, began_s: Optional[float]) -> None:
         """Note a batch.
 
         Args:
@@ -92,7 +92,7 @@ class Loader:
         now_s = monotonic()
         self.batches += 1
         if began_s is None:
-            wait_s = now_s - asked_s
+            wait_s = now_s - requested_s
             _count(self.waits, wait_s)
         else:
             wait_s = now_s - began_s

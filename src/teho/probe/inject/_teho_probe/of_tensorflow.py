@@ -86,14 +86,14 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
 
     @wraps(following)
     def followed(self: Any) -> Any:
-        asked_s = monotonic()
+        requested_s = monotonic()
         batch = following(self)
         noted = waiting.get(self)
         if noted is not None:
             loader, began_s, _ = noted
             noted[1] = None
-            noted[2] += monotonic() - (began_s or asked_s)
-            loader.came(asked_s, began_s)
+            noted[2] += monotonic() - (began_s or requested_s)
+            loader.came(requested_s, began_s)
             if not loader.batch or loader.batches in _BATCHES_WITH_STAGES:
                 try:
                     if sys.modules["tensorflow"].executing_eagerly():

@@ -104,12 +104,12 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
 
     @wraps(following)
     def followed(self: Any) -> Any:
-        asked_s = monotonic()
+        requested_s = monotonic()
         batch = following(self)
         loader = self.__dict__.get("_teho_loader")
         if loader is not None:
             began_s, self._teho_began_s = self._teho_began_s, None
-            loader.came(asked_s, began_s)
+            loader.came(requested_s, began_s)
             if not loader.batch:
                 try:
                     loader.batch = _batch(batch)
