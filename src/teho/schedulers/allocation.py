@@ -65,8 +65,8 @@ def read_allocation(
     elif requested is not None and len(cores) > requested:
         has = "has" if "cores" in facts.get("with_gpus", ()) else "requested"
         variables.notes.append(
-            f"The job {has} {requested} CPUs on this node but may run on {len(cores)} CPUs: the job "
-            "is not bound to its CPUs. So CPU values per core include the work of other jobs."
+            f"The job {has} {requested} CPUs on this node but may run on {len(cores)} CPUs: the "
+            "job is not bound to its CPUs. So CPU values per core include the work of other jobs."
         )
     return Allocation(
         **facts,
