@@ -199,10 +199,10 @@ def test_a_driver_that_hangs_or_crashes_is_a_line(tmp_path: Path, body: str, wor
     library = tmp_path / "libnvidia-ml.so.1"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
     program = (
-        "from teho.observe.survey import take_survey\n"
+        "from teho.observe.survey import read_survey\n"
         "from teho.show.build.devices import devices_document as laid_out\n"
         "from teho.show.text.document import render_text as told\n"
-        "print(told(laid_out(take_survey(deadline_s=2)), width=80, color=False))"
+        "print(told(laid_out(read_survey(deadline_s=2)), width=80, color=False))"
     )
     began_s = time.monotonic()
     done = subprocess.run(

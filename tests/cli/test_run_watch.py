@@ -30,7 +30,7 @@ import sys
 from teho.cli import main, run_watch
 from teho.store import slices
 slices._END_S = 1.2
-run_watch._LOOK_S = 0.5
+run_watch._CHECK_S = 0.5
 sys.argv[0] = "teho"
 main()
 """
@@ -133,7 +133,7 @@ def test_a_failed_notification_is_in_the_report_of_a_step_too(
 _SHORTENED = """\
 from teho.cli import main, run_watch
 from teho.show import report_pause
-run_watch._LOOK_S = 1.5
+run_watch._CHECK_S = 1.5
 report_pause.report_pause_s = lambda *_: 0.0
 main()
 """

@@ -52,7 +52,7 @@ def test_ctrl_c_ends_all_asking_processes(tmp_path: Path) -> None:
         "def hang(path, *, is_home=False):\n"
         f"    is_home and pathlib.Path({str(told)!r}).write_text(f'{{os.getpid()}} ')\n"
         "    time.sleep(1000)\n"
-        "take.look_at, take._FILES_S = hang, 900.0\n"
+        "take.folder_facts, take._FILES_S = hang, 900.0\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from teho.cli.group import run\n"
         "run(['doctor'])"

@@ -123,7 +123,7 @@ def test_the_fullest_gpu_counts(
 
 
 def test_a_gpus_peak_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("teho.experiment.memory_meter._LOOK_S", 0.0)
+    monkeypatch.setattr("teho.experiment.memory_meter._SAMPLE_S", 0.0)
     gpus = Gpus((700, 800))
     meter = MemoryMeter(None, {}, gpus=[gpus])
     with process(""):

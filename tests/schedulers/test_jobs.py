@@ -155,7 +155,7 @@ def test_one_that_failed_before_submitting_may_be_repeated(site: Site):
         submit(submission())
 
 
-def test_a_refusal_is_not_looked_up(site: Site):
+def test_a_refusal_is_not_searched_for(site: Site):
     site.stub("squeue", 'touch "$site/looked"')
     words = "sbatch: error: Batch job submission failed: Invalid account or account/partition"
     site.stub("sbatch", f"echo '{words}' >&2; exit 1")

@@ -58,7 +58,7 @@ def second_check(pairs: Pairs) -> Gain:
     """Return the same by the median, which a few disturbed runs do not change.
 
     Args:
-        pairs: a number from `LONG_SECOND_LOOKS`. Of ten pairs, one may have been disturbed.
+        pairs: a number from `LONG_SECOND_CHECKS`. Of ten pairs, one may have been disturbed.
     """
     ratios = sorted(after / before for before, after in pairs)
     rank = median_rank(len(ratios), _MISSES_ONE_IN)

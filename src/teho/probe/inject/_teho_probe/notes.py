@@ -86,7 +86,7 @@ class Loader:
         """Note a batch.
 
         Args:
-            asked_s: when the program asked for it.
+            requested_s: when the program requested it.
             began_s: for the first batch of an epoch: when the epoch began.
         """
         now_s = monotonic()
