@@ -488,7 +488,7 @@ def test_problems_are_found(
     id_: str, snapshot: Snapshot, severity: Severity, is_fatal: bool, words: str
 ) -> None:
     found = result_of(id_, snapshot)
-    assert (found.state, found.said) == ("found", "")
+    assert (found.state, found.result) == ("found", "")
     first = found.symptoms[0]
     assert (first.kind, first.severity, first.is_fatal) == (id_, severity, is_fatal)
     assert words in first.sentence
@@ -506,7 +506,7 @@ def test_without_a_problem_the_check_gives_its_reason(
 ) -> None:
     found = result_of(id_, snapshot)
     assert (found.state, found.symptoms) == (state, ())
-    assert words in found.said
+    assert words in found.result
 
 
 def test_the_commands_for_conda_name_the_file() -> None:

@@ -64,7 +64,7 @@ def _checked(check: Check, snapshot: Snapshot) -> CheckResult:
         about=check.about,
         decisive=check.decisive,
         state=answer.state,
-        said=answer.text,
+        result=answer.text,
         symptoms=tuple(
             msgspec.structs.replace(one, kind=check.id)
             for one in ([found] if isinstance(found, Symptom) else found)

@@ -49,7 +49,7 @@ def problem_lines(examination: Examination) -> Iterator[str]:
 
 
 def _checks(state: str, title: str, examination: Examination) -> Listing:
-    items = [Item(lead=one.id, text=one.said) for one in examination.checks if one.state == state]
+    items = [Item(lead=one.id, text=one.result) for one in examination.checks if one.state == state]
     return listing(state, title, items, "default" if state == "abstained" else "why")
 
 
@@ -58,7 +58,7 @@ def _not_applicable(examination: Examination) -> Listing:
     reasons: dict[str, list[str]] = {}
     for one in examination.checks:
         if one.state == "not_applicable":
-            reasons.setdefault(one.said, []).append(one.id)
+            reasons.setdefault(one.result, []).append(one.id)
     items = [Item(lead=", ".join(ids), text=why) for why, ids in reasons.items()]
     return listing("not_applicable", "Does not apply", items, "why")
 
