@@ -162,7 +162,7 @@ def test_a_library_that_does_not_load_is_broken(tmp_path: Path) -> None:
     assert "nowhere_at_all" in own.text
 
 
-def test_where_memory_ends_the_sweep_ends_and_says_so() -> None:
+def test_when_memory_ends_the_sweep_ends_and_says_so() -> None:
     """NumPy asks for 35 GiB, and is allowed two."""
     points = (
         {"systems": 1, "rows": 4},

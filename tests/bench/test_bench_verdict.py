@@ -94,7 +94,7 @@ def test_without_timings_it_says_why() -> None:
     )
 
 
-def test_rates_come_with_the_share_of_the_peak_where_that_is_known() -> None:
+def test_rates_come_with_the_share_of_the_peak_if_that_is_known() -> None:
     (measured,) = made_up("matmul").results
     said = "Highest rates: FP64 400 GFLOP/s (0.6 % of its peak, 67.0 TFLOP/s), FP32"
     assert measured.verdict.startswith(said)

@@ -384,7 +384,7 @@ def test_a_tag_that_no_run_has(teho, own: Path) -> None:
         assert "KEY=VALUE" in one_line(result.stderr)
 
 
-def test_list_works_where_no_cache_can_be_kept(teho, own: Path) -> None:
+def test_list_works_if_no_cache_can_be_kept(teho, own: Path) -> None:
     Path(os.environ["XDG_CACHE_HOME"]).write_text("a file where a folder should be")
     assert all(run_id in teho("list").stdout for run_id in ids(own))
 

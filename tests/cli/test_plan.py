@@ -213,7 +213,7 @@ def test_a_script_is_for_one_cluster(teho: Teho) -> None:
     assert "--cluster " in result.stderr
 
 
-def test_where_nothing_fits_no_script_is_written(teho: Teho) -> None:
+def test_if_nothing_fits_no_script_is_written(teho: Teho) -> None:
     result = teho("plan", *TREES, "--gpus", "3", "--time", "20d", "--script", "--", "x")
     assert result.returncode == 1
     assert result.stdout == ""

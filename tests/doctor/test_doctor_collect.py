@@ -381,7 +381,7 @@ def test_the_library_of_a_real_pytorch_answers_without_its_modules(torch_python:
     assert done.stdout.split() == ["0", "False"]
 
 
-def test_no_framework_is_imported_where_no_gpu_can_be(tmp_path: Path) -> None:
+def test_no_framework_is_imported_if_there_cannot_be_a_gpu(tmp_path: Path) -> None:
     python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
     fake_torch(tmp_path / "env", gpus=0)
     (tmp_path / "libnvidia-ml.so.1").write_text("no library")

@@ -96,7 +96,7 @@ def test_what_is_not_clear_gets_ten_rounds_and_no_more() -> None:
         assert note.startswith("10 rounds")
 
 
-def test_or_seven_where_the_time_is_for_no_more() -> None:
+def test_or_seven_if_there_is_no_more_time() -> None:
     program = Simulated({"cpu:1": 10.0, "gpu:1": 10.0}, noise=0.2, seed=1)
     compared(program, for_s=180)
     assert len(program.done) == 14
@@ -144,7 +144,7 @@ def test_a_variant_that_fails_is_not_tried_again() -> None:
     assert found.verdict.startswith("Use 2 cores")
 
 
-def test_it_ends_where_only_one_is_left() -> None:
+def test_it_ends_if_only_one_is_left() -> None:
     program = Simulated({"cpu:1": 10.0, "gpu:1": 1.0})
     program.fails = lambda name, count: name == "gpu:1" and count == 2
     found = compared(program)
@@ -247,7 +247,7 @@ class TestSweep:
         assert found.break_even is None
         assert found.verdict.startswith("At rows = 4,000: 1 core is enough")
 
-    def test_where_the_gpu_fails_at_last_the_sweep_ends_there_and_says_so(self) -> None:
+    def test_if_the_gpu_fails_the_sweep_ends_there_and_says_so(self) -> None:
         programs: list[Simulated] = []
 
         def run_at(rows: float | None) -> Simulated:

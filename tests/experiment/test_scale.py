@@ -192,7 +192,7 @@ def two_gpus(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv(name, text)
 
 
-def test_gpus_are_scaled_where_there_are_some(two_gpus: None) -> None:
+def test_gpus_are_scaled_if_there_are_some(two_gpus: None) -> None:
     # The shell starts within some 10 ms, also beside other programs: the ratio stays above 1.5.
     seen = "IFS=,; set -- $CUDA_VISIBLE_DEVICES; [ $# = {n} ] && sleep $((4 / $#))"
     done = scale("--for", "1min", "--format", "json", "--", "sh", "-c", seen)

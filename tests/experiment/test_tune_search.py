@@ -57,7 +57,7 @@ def test_workers_are_found_and_proved() -> None:
     assert (change.file, change.line, change.set_to) == ("/home/me/train.py", 31, "num_workers=4")
 
 
-def test_feed_is_tried_where_it_is_allowed() -> None:
+def test_feed_is_tried_if_it_is_allowed() -> None:
     def speed(chosen: Settings) -> float:
         return 400.0 if chosen.get("feed") else starved(chosen)
 
@@ -81,7 +81,7 @@ def test_feed_is_tried_where_it_is_allowed() -> None:
         assert why in note
 
 
-def test_a_walk_stops_where_it_does_not_help_any_more() -> None:
+def test_a_walk_stops_when_it_no_longer_helps() -> None:
     program = Simulated(starved, settings={"dataset_bytes": 1})
     tuned_by(program)
     assert [one for one in program.tried if "num_workers" in one][:4] == [
@@ -208,7 +208,7 @@ def test_settings_that_fail_are_dropped_and_reported() -> None:
     assert out.speed is None
 
 
-def test_where_more_fails_less_is_proved() -> None:
+def test_if_more_runs_fail_less_is_proved() -> None:
     program = Simulated(
         starved, settings={"dataset_bytes": 1},
         failing=lambda chosen: "Killed" if chosen.get("num_workers", 0) > 2 else "",
@@ -229,7 +229,7 @@ def test_memory_is_estimated_before_workers_are_tried() -> None:
     assert "more than the job can use" in tuned.notes[0]
 
 
-def test_samples_are_kept_only_where_they_fit() -> None:
+def test_samples_are_kept_only_if_they_fit() -> None:
     program = Simulated(starved, settings={"samples": 10**9})
     tuned = tuned_by(program)
     assert not any("in_memory" in one for one in program.tried)
@@ -270,14 +270,14 @@ def test_an_iterable_dataset_keeps_its_number_of_workers() -> None:
     assert "iterable" in tuned.notes[0]
 
 
-def test_persistence_is_left_where_no_epoch_ended() -> None:
+def test_persistence_is_left_if_no_epoch_ended() -> None:
     program = Simulated(starved, epochs=1, settings={"dataset_bytes": 1})
     tuned = tuned_by(program)
     assert not any("persistent_workers" in one for one in program.tried)
     assert any("No epoch ended" in note for note in tuned.notes)
 
 
-def test_results_change_only_where_that_is_allowed() -> None:
+def test_results_change_only_if_that_is_allowed() -> None:
     torch = {"devices": ["cpu"], "threads": 8, "channels_last": False}
 
     def run(allowed: tuple[str, ...]) -> tuple[set[str], Tuned]:
@@ -301,7 +301,7 @@ def test_results_change_only_where_that_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("precision", "is_tried"), [("highest", True), ("high", False), ("tf32", False)]
 )
-def test_tf32_is_tried_where_the_program_does_not_allow_it(precision: str, is_tried: bool) -> None:
+def test_tf32_is_tried_if_the_program_does_not_allow_it(precision: str, is_tried: bool) -> None:
     torch = {"devices": ["cuda:0"], "float32_matmul_precision": precision}
     program = Simulated(lambda _: 10.0, waited=0.0, torch=torch)
     notes = tuned_by(program, ("tf32",)).notes

@@ -225,7 +225,7 @@ def test_without_utilisation_of_each_gpu_nothing_is_judged() -> None:
     assert isinstance(billed(job("puhti", "small", gpus=0, cores_used=idle)).unused, Missing)
 
 
-def test_a_whole_node_is_billed_where_jobs_get_whole_nodes() -> None:
+def test_a_whole_node_is_billed_if_jobs_get_whole_nodes() -> None:
     given = job(
         "lumi", "standard-g", gpus=2, model="AMD Instinct MI250X", gpu_memory_bytes=64 * GIB
     )

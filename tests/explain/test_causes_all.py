@@ -79,7 +79,7 @@ class TestGivingWay:
         (kind,) = kinds_of(made)
         assert found_alone(made) == {kind} | muted
 
-    def test_waiting_for_the_gpu_where_that_does_nothing(self):
+    def test_waiting_for_the_gpu_if_that_has_no_effect(self):
         # `.item()` of a tensor in the host's memory looks the same.
         stacks = (
             seen((own("x.sum().item()"),), 30.0),

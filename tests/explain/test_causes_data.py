@@ -120,7 +120,7 @@ class TestReadAgain:
             ),
         ],
     )
-    def test_abstains_where_the_question_arises(self, part, lacked):
+    def test_abstains_if_the_question_arises(self, part, lacked):
         verdict = judged(input_read_again, alone(fetching(40.0), parts=[part]))
         assert isinstance(verdict, Abstention)
         assert verdict.lacked.startswith(lacked)

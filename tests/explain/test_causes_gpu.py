@@ -124,7 +124,7 @@ class TestDataFits:
     def test_only_of_a_program_that_uses_the_gpu(self, torch, count):
         assert len(judged(data_fits_gpu, self.made(torch=torch))) == count
 
-    def test_not_without_a_gpu_or_where_it_is_unused(self):
+    def test_not_without_a_gpu_or_if_it_is_unused(self):
         one = process(fetching(20.0), loaders=[loader()], torch=ON_GPU)
         assert judged(data_fits_gpu, watched(one)) == []
         made = self.made(gpus=[untouched_gpu()])
@@ -282,7 +282,7 @@ class TestSmallBatches:
             ([small(gpu_memory_used_bytes=UNSUPPORTED)], f"GPU memory used of GPU 0 on {NODE}"),
         ],
     )
-    def test_abstains_where_the_question_arises(self, gpus, lacked):
+    def test_abstains_if_the_question_arises(self, gpus, lacked):
         verdict = judged(batch_small, self.made(gpus=gpus))
         assert isinstance(verdict, Abstention)
         assert verdict.lacked.startswith(lacked)
@@ -290,7 +290,7 @@ class TestSmallBatches:
         assert judged(batch_small, self.made(gpus=gpus, torch={})) == []
         assert judged(batch_small, self.made(fetching(40.0), gpus=gpus)) == []
 
-    def test_abstains_where_the_size_of_the_memory_is_not_known(self):
+    def test_abstains_if_the_size_of_the_memory_is_not_known(self):
         assert isinstance(judged(batch_small, self.made(gpu_memory_bytes=None)), Abstention)
 
     def test_of_a_slice(self):

@@ -92,7 +92,7 @@ class TestAnyWaiting:
         made = watched(process(fetching(40.0), loaders=[loader()]), other)
         assert figures(found(input_slow, made))["cores"] == cores
 
-    def test_where_nothing_was_recorded_its_own_cores_count(self):
+    def test_if_nothing_was_recorded_its_own_cores_count(self):
         elsewhere = process(fetching(40.0), loaders=[loader()], node="r09", cores=(1, 5, 6))
         assert figures(found(input_slow, watched(elsewhere)))["cores"] == 3.0
         nowhere = process(fetching(40.0), loaders=[loader()], node="r09")
@@ -159,7 +159,7 @@ class TestInMainProcess:
         assert f"{keeping}." in action
         assert ("keep the data" in action) is bool(keeping)
 
-    def test_where_no_limit_is_known_the_size_is(self):
+    def test_without_a_known_limit_the_size_is_shown(self):
         part = NodePart(cores=8, cores_used=4.0, memory_limit=FORBIDDEN)
         made = alone(fetching(60.0), samples=3200, batch_bytes=32 * MIB, parts=[part])
         action = found(input_in_main_process, made).action
@@ -205,7 +205,7 @@ class TestTooFewWorkers:
         )
         assert len(judged(input_too_few_workers, made)) == count
 
-    def test_where_no_worker_was_seen(self):
+    def test_if_no_worker_was_seen(self):
         made = watched(process(awaiting(60.0), loaders=[loader(**WORKERS)]))
         assert judged(input_too_few_workers, made) == []
         assert len(judged(input_slow, made)) == 1

@@ -219,7 +219,7 @@ def test_each_single_rule_is_silent_on_a_clean_run(rule, name):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=KINDS)
-def test_each_rule_abstains_where_its_signals_are_missing(rule):
+def test_each_rule_abstains_if_its_signals_are_missing(rule):
     verdict = judged(rule, missing_signals())
     if (
         kind_of(rule)

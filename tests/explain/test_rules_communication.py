@@ -157,7 +157,7 @@ class TestDataLoading:
         assert count_of(made) == 0
 
     @pytest.mark.parametrize(("read", "count"), [(249 * MB, 1), (251 * MB, 0)])
-    def test_where_more_is_read_than_exchanged_files_explain_it(self, read, count):
+    def test_if_more_is_read_than_exchanged_files_explain_it(self, read, count):
         assert count_of(nodes(receive=500 * MB, send=900 * MB, read=read)) == count
 
     def test_unknown_file_systems_do_not_hide_an_exchange(self):

@@ -80,11 +80,11 @@ class TestSerialProgram:
         part = NodePart(cores_used=1.0, gpus=[{**untouched_gpu(), "gpu_busy_percent": peak}])
         assert len(judged(serial_program, scenario(part))) == count
 
-    def test_abstains_where_the_gpu_was_not_seen(self):
+    def test_abstains_if_the_gpu_was_not_seen(self):
         made = scenario(NodePart(cores_used=1.0, gpus=[gpu(UNSUPPORTED)]))
         assert isinstance(judged(serial_program, made), Abstention)
 
-    def test_cores_asked_count_where_the_program_is_bound_to_fewer(self):
+    def test_requested_cores_count_if_the_program_is_bound_to_fewer(self):
         given = Allocation(scheduler="slurm", cores_asked=20)
         made = scenario(NodePart(cores=1, cores_used=1.0, allocation=given))
         sentence = "The program used only one of 20 cores on r01g01."
@@ -192,7 +192,7 @@ class TestCoresUnused:
         if count and busy >= 50:
             assert verdict[0].severity is Severity.REMARK
 
-    def test_abstains_where_the_gpu_was_not_seen(self):
+    def test_abstains_if_the_gpu_was_not_seen(self):
         made = scenario(NodePart(cores_used=2.0, gpus=[gpu(UNSUPPORTED)]))
         assert isinstance(judged(cores_unused, made), Abstention)
 

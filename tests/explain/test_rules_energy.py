@@ -56,7 +56,7 @@ def test_a_counter_that_had_stopped() -> None:
     assert "So Teho computes the energy as power times time" in finding.sentence
 
 
-def test_where_one_of_the_two_is_missing_the_question_does_not_arise() -> None:
+def test_if_one_of_the_two_is_missing_the_question_does_not_arise() -> None:
     assert judged(energy_disagrees, made(UNSUPPORTED)) == []
     assert judged(energy_disagrees, scenario(NodePart(gpus=[gpu(gpu_power_w=UNSUPPORTED)]))) == []
     assert judged(energy_disagrees, scenario(NodePart())) == []

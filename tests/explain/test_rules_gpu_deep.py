@@ -349,7 +349,7 @@ class TestPcie:
     @pytest.mark.parametrize(
         "model", ["NVIDIA GH200 480GB", f"{H100} MIG 1g.10gb", "AMD Instinct MI250X"]
     )
-    def test_where_no_such_link_is_its_own_nothing_is_asked(self, model):
+    def test_without_such_a_link_nothing_is_requested(self, model):
         missing = dict.fromkeys(
             ("gpu_pcie_receive_bytes_per_s", "gpu_pcie_send_bytes_per_s"), UNSUPPORTED
         )
@@ -370,7 +370,7 @@ class TestPowerCap:
         made = one(gpu_power_throttle_percent=share)
         assert len(judged(gpu_power_capped, made)) == count
 
-    def test_names_the_limit_where_it_is_known(self):
+    def test_names_the_limit_if_it_is_known(self):
         part = NodePart(gpus=[gpu(gpu_power_throttle_percent=80.0)], power_limit_w=300.0)
         finding = found(gpu_power_capped, scenario(part))
         assert finding.severity is Severity.REMARK

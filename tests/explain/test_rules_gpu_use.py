@@ -322,6 +322,6 @@ class TestOneIdle:
         expected = "GPUs 1 and 2 on r01g01 were idle while another GPU worked."
         assert found(gpu_one_idle, made).sentence == expected
 
-    def test_abstains_where_a_neighbour_was_not_seen(self):
+    def test_abstains_if_a_neighbour_was_not_seen(self):
         made = scenario(NodePart(gpus=[gpu(), gpu(UNSUPPORTED)]))
         assert isinstance(judged(gpu_one_idle, made), Abstention)

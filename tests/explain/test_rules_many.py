@@ -140,7 +140,7 @@ def test_the_largest_process_counts_on_its_own_node():
     assert finding.sentence.startswith("On r01g02 the job used 100 GiB")
 
 
-def test_nothing_is_found_where_all_is_well():
+def test_nothing_is_found_if_all_is_well():
     findings, abstentions = judge_all(*many(power_limit_w=300.0), load_policy())
     assert findings == ()
     assert abstentions == ()

@@ -98,7 +98,7 @@ class TestTimeOverasked:
     def test_outside_a_job_it_is_no_question(self):
         assert judged(time_overasked, scenario(NodePart(scheduler=None))) == []
 
-    def test_abstains_where_the_limit_is_not_known(self):
+    def test_abstains_if_the_limit_is_not_known(self):
         verdict = judged(time_overasked, made(limit_s=None))
         assert isinstance(verdict, Abstention)
         assert verdict.lacked == "time limit of r01g01: no limit known"

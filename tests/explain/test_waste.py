@@ -527,7 +527,7 @@ def test_a_job_that_still_runs_is_not_judged() -> None:
     assert (total.unjudged_core_hours, total.waste) == (0, ())
 
 
-def test_billing_is_summed_where_it_is_known() -> None:
+def test_billing_is_summed_if_it_is_known() -> None:
     wasteful = [job(1, cpu_s=1.0 * HOUR), job(2, memory_bytes=400 * GIB), job(3, time_limit_s=9e9)]
     total = digest(wasteful)
     assert total.used.billing_hours == 30

@@ -289,7 +289,7 @@ def test_why_good_cores_stay(tmp_path: Path, gpus: Gpus, why: str):
 
 
 @pytest.mark.parametrize("per_task", [1, 2])
-def test_all_tasks_agree_where_each_sees_a_gpu_of_its_own(tmp_path: Path, per_task: int):
+def test_all_tasks_agree_if_each_sees_a_gpu_of_its_own(tmp_path: Path, per_task: int):
     # --gpus-per-task: no task knows which GPUs the others have.
     top = str(puhti(tmp_path))
     found = []
@@ -306,7 +306,7 @@ def test_all_tasks_agree_where_each_sees_a_gpu_of_its_own(tmp_path: Path, per_ta
 
 
 @pytest.mark.parametrize("started_by", ["torchrun", "Open MPI", "RANK and WORLD_SIZE"])
-def test_who_may_run_where_its_parent_may_is_not_bound(
+def test_a_task_with_the_cores_of_its_parent_is_not_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started_by: str
 ):
     # As in a container that has 8 of the machine's cores.

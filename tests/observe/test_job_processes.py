@@ -70,7 +70,7 @@ def test_by_the_variables_of_another_scheduler(
         (CGROUP.format("47110", "3"), False, False),
     ],
 )
-def test_by_the_cgroup_where_the_environment_says_nothing(
+def test_by_the_cgroup_if_the_environment_has_no_variables(
     cgroup: str, in_script: bool, from_outside: bool, tmp_path: Path
 ) -> None:
     directory = process(tmp_path, {}, cgroup)

@@ -132,12 +132,12 @@ def test_the_report_says_that_python_shut_it_out(option: str, home: Path) -> Non
     assert "Where the time went" not in said
 
 
-def test_the_report_says_nothing_where_there_is_no_python(static: Path, home: Path) -> None:
+def test_the_report_says_nothing_without_python(static: Path, home: Path) -> None:
     assert NOBODY not in report(str(static))
     assert NOBODY not in report("sh", "-c", "sleep 1; :")
 
 
-def test_the_report_says_nothing_where_the_probe_is_in(home: Path) -> None:
+def test_the_report_says_nothing_if_the_probe_is_loaded(home: Path) -> None:
     said = report(sys.executable, "-c", UNTIL_CHECKED)
     assert NOBODY not in said
     assert ONE not in said

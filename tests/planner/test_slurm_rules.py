@@ -130,7 +130,7 @@ def test_who_may_not_use_a_partition(
         assert only(cluster(GPU, **limits), None, **needs).unknown
 
 
-def test_an_account_that_is_unknown_is_no_matter_where_nothing_is_enforced() -> None:
+def test_an_unknown_account_does_not_matter_if_nothing_is_enforced() -> None:
     assert only(cluster(GPU, enforced=()), account="nowhere")
     allowed = cluster(GPU, enforced=(), accounts=("chem",))
     assert refusal(allowed, account="nowhere").kind == "account"
@@ -258,7 +258,7 @@ def test_threads_of_fewer_cores_are_not_taken_for_cores() -> None:
     assert (option.node_kind, option.one_thread, option.given.cores) == ("cpu", True, 10)
 
 
-def test_single_cpus_are_given_where_kinds_differ_in_threads() -> None:
+def test_single_cpus_are_given_if_kinds_differ_in_threads() -> None:
     twice = NodeKind(
         name="smt", count=8, cores=16, threads_per_core=2, sockets=2, memory="64000MiB", source="S"
     )
@@ -296,7 +296,7 @@ def test_a_limit_that_depends_on_the_node_is_unsure() -> None:
     )
 
 
-def test_gpus_where_a_limit_on_cpus_is_no_whole_number_of_cores_are_unsure() -> None:
+def test_gpus_are_unsure_if_a_limit_on_cpus_is_not_a_whole_number_of_cores() -> None:
     def limited(most: int) -> Cluster:
         kind = msgspec.structs.replace(GPU, threads_per_core=2)
         return cluster(kind, max_cpus_per_node=most, max_cores_per_node=most // 2)

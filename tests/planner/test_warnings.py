@@ -134,6 +134,6 @@ def test_a_good_mask_fits_a_whole_node_and_other_words_are_no_masks():
         assert "small-g" in {o.label for o in plan("lumi", command=("srun", words)).options}
 
 
-def test_masks_are_read_only_where_the_binding_is_documented():
+def test_masks_are_read_only_if_the_binding_is_documented():
     found = plan("puhti", command=("srun", RESERVED, "x"))
     assert "gpu" in {option.label for option in found.options}

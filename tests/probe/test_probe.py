@@ -178,7 +178,7 @@ def test_older_pythons_run_as_ever(probed: Probed, python: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])
-def test_where_python_shuts_it_out_the_program_is_as_ever(probed: Probed, option: str) -> None:
+def test_if_python_does_not_load_it_the_program_is_unchanged(probed: Probed, option: str) -> None:
     # Without `site` its folder stays on the path, where nothing asks for what is in it.
     probed.both(f"print([path for path in sys.path[1:] if path != {str(INJECT)!r}])", option)
     assert probed.processes() == []

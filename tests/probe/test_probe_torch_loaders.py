@@ -278,7 +278,7 @@ def test_the_size_of_a_batch_is_recorded_from_any_source(loaders: dict[str, Load
     assert loaders["by_hand"].settings["batch_size"] is None
 
 
-def test_copies_of_a_loader_are_seen_where_they_are_gone_through(
+def test_copies_of_a_loader_are_seen_where_they_are_iterated(
     loaders: dict[str, Loader],
 ) -> None:
     assert loaders["copied"].batches == 0

@@ -74,7 +74,7 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path):
     assert gone(int(pid.read_text()))
 
 
-def test_an_error_that_passes_is_waited_for_where_repeating_is_safe(tmp_path: Path):
+def test_an_error_that_passes_is_waited_for_if_repeating_is_safe(tmp_path: Path):
     argv = counting(
         tmp_path, "test $n = 2 || { echo 'Socket timed out on send/recv operation' >&2; exit 1; }"
     )

@@ -208,7 +208,7 @@ def several_nodes() -> tuple[Run, Summary]:
     return run, summary
 
 
-def test_nodes_are_named_where_there_are_several() -> None:
+def test_nodes_are_named_if_there_are_several() -> None:
     run, summary = several_nodes()
     trouble = Trouble(elapsed_s=5, what="a thing")
     nodes = (msgspec.structs.replace(run.nodes[1], troubles=(trouble,)), *run.nodes[1:])

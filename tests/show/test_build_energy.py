@@ -58,7 +58,7 @@ def test_gross_idle_and_net_are_three_figures():
     assert row["uncertainty"] == pytest.approx(40)
 
 
-def test_the_sum_says_how_sure_it_is_where_that_matters():
+def test_the_sum_says_how_sure_it_is_if_that_matters():
     assert fact_of(view_of(ONE), "gpu_energy_j").note == ""  # a tick in an hour
     made = scenario(NodePart(gpus=[gpu(gpu_power_w=400.0)] * 2), elapsed_s=5.0)
     assert fact_of(view_of(made), "gpu_energy_j").note == "± 2.0 %"

@@ -35,7 +35,7 @@ def test_the_farthest_comes_first_and_says_why():
     assert (found.shown, found.rest) == ((), "")
 
 
-def test_where_all_are_alike_nothing_is_added():
+def test_if_all_are_alike_nothing_is_added():
     assert ranks_of([90.0, 92.0, 91.0]) == table([90.0, 92.0, 91.0])
 
 

@@ -227,7 +227,7 @@ def test_data_is_staged(ended: dict[str, Ended]) -> None:
     assert ended["one-gpu"].only("disk") == ""
 
 
-def test_the_log_is_where_it_was_asked_for(ended: dict[str, Ended]) -> None:
+def test_the_log_is_where_it_was_requested(ended: dict[str, Ended]) -> None:
     assert (ended["awkward"].folder / "the log.txt").exists()
 
 

@@ -310,7 +310,7 @@ def test_causes_of_mi300(
 
 
 @pytest.mark.parametrize("table", [(1, 6), (1, 7), (1, 8)])
-def test_share_of_time_where_the_firmware_counts_it(tmp_path: Path, table: tuple[int, int]) -> None:
+def test_share_of_time_if_the_firmware_counts_it(tmp_path: Path, table: tuple[int, int]) -> None:
     one = mi300x(tmp_path, table)
     one.gpu.run(0.5, hot=0, capped=100)
     values = one.step(0.5, hot=40, capped=50)

@@ -155,7 +155,7 @@ def test_what_comes_by_itself_is_not_named() -> None:
     assert "export OMP_NUM_THREADS=$SLURM_CPUS_ON_NODE\n" in text
 
 
-def test_memory_and_disk_are_divided_where_they_are_those_of_a_core() -> None:
+def test_memory_and_disk_are_divided_if_they_are_of_one_core() -> None:
     wanted = {"gpus": 0, "cpus": 8, "memory_mib": 12 * 1024, "local_disk_gib": 20.0}
     lines = directives(script_of("arc4", **wanted).text)
     assert {"-pe smp 8", "-l h_vmem=1536M", "-l disk=2.5G"} <= set(lines)
