@@ -229,7 +229,7 @@ def _auc_words(counts: Sequence[_Count]) -> str:
     half = weights.get(frozenset((_EQUAL,)))
     if half is None or not any(weights.get(side) == 2 * half for side in one_side):
         return ""
-    return " For the area under the ROC curve, you can also use `roc_auc_score` of scikit-learn."
+    return "For the area under the ROC curve, you can also use `roc_auc_score` of scikit-learn. "
 
 
 def _found(name: str, pairs: _Pairs, level: Level, words: dict[str, str]) -> CostlyOption:
