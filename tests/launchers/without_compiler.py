@@ -1,7 +1,8 @@
 """PyTorch without its compiler, which nothing here uses and which takes seconds to load.
 
 To import this module is enough. An optimizer and DDP import `torch._dynamo` and ask it for what is
-below. If a newer PyTorch asks for something else, the real module takes its place.
+below. If a newer PyTorch asks for something else, the real module takes its place. The profiler
+needs more of the compiler: programs that use it do not import this.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import pytest
 import teho
 from probe.probed import Probed
 from step_tasks import step_environment, wait
-from support import SOAK, TEHO, WITHOUT_COMPILER, lacks_framework, wait_for
+from support import SOAK, TEHO, lacks_framework, wait_for
 from teho.model.profiling import ProfilerUse
 from teho.observe.spool import spool_of
 from teho.profile.load import Loaded, load
@@ -25,9 +25,7 @@ LOOPS = Path(__file__).parents[2] / "benchmarks" / "profile_loops.py"
 SOURCES = str(Path(teho.__file__).parents[1])
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
-TRAINING = (
-    WITHOUT_COMPILER
-    + """
+TRAINING = """
 import os, sys, time, torch
 from torch import nn
 torch.set_num_threads(1)
@@ -44,7 +42,6 @@ def train(steps, then=lambda number: None):
         then(number)
     return loss.item()
 """
-)
 
 
 def only_run(home: Path) -> Path:
