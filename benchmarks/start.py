@@ -1,4 +1,4 @@
-"""Start-up: the wall time of commands, from start to end. The commands run alternately, many times.
+"""This section shows how long commands take, from start to end. They run alternately, many times.
 
 `teho run -- true` runs the program `true`, which ends at once. Teho records this run with eight
 stub GPUs, joins the rows of the recording into one file and prints the report. `teho report` reads

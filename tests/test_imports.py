@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
+
 import teho
 from drawn import draw
 from support import SOAK
@@ -111,11 +113,12 @@ def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
     return paths
 
 
-def test_every_module_imports_alone() -> None:
+@pytest.mark.soak
+def test_every_module_imports_by_itself() -> None:
     names = sorted(set(modules(PACKAGE)) - {"teho.__main__"})
     assert len(names) > 400
     if not SOAK:
-        names = sorted(draw(names, len(names) // 3, (), os.environ["TEHO_DRAW"]))
+        names = sorted(draw(names, len(names) // 5, (), os.environ["TEHO_DRAW"]))
     count = len(os.sched_getaffinity(0))
     servers = [
         subprocess.Popen(

@@ -54,7 +54,7 @@ COMMANDS = {
     "completion": ("Set up", "Print the tab completion for your shell."),
 }
 """Every command, in the order of `teho --help`."""
-_ASKS_FOR_HELP = ([], ["--help"], ["-h"])
+_ASKS_FOR_HELP: tuple[list[str], ...] = ([], ["--help"], ["-h"])
 
 
 def say(text: str) -> None:

@@ -147,7 +147,7 @@ def test_any_content_below_a_known_header_is_its_fields(
 # --- through the source ----------------------------------------------------------------------
 
 
-def test_table_of_an_unknown_revision_is_said_for_each_metric_and_read_once(
+def test_table_of_an_unknown_revision_is_reported_for_each_metric_and_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = build_mi210(tmp_path, count=1)

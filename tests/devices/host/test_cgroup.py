@@ -170,7 +170,7 @@ def test_a_path_out_of_the_cgroup_namespace_falls_back_to_the_mount(tmp_path: Pa
     assert not MemoryCgroup(root, "9", NODE).own
 
 
-def test_a_mount_of_the_jobs_part_alone_is_the_jobs(tmp_path: Path):
+def test_a_mount_of_only_the_jobs_part_is_the_jobs(tmp_path: Path):
     root = v2(tmp_path, "", {}, mount_root="/slurm/job_9/step_0")
     plant(root, {"proc/self/cgroup": "0::/slurm/job_9/step_0\n"})
     assert MemoryCgroup(root, "9", NODE).own
@@ -204,7 +204,7 @@ def test_a_cgroup_that_goes_away_is_missing(tmp_path: Path):
     assert cgroup.read()["oom_kills"] == 1
 
 
-def test_a_stat_without_its_lines_is_said(tmp_path: Path):
+def test_a_stat_without_its_lines_is_reported(tmp_path: Path):
     root = v2(tmp_path, "job_1", {})
     (root / "sys/fs/cgroup/job_1/memory.stat").write_text("file 3\nshmem 1\nodd line here\n")
     missing = MemoryCgroup(root, None, NODE).read()["job_memory_bytes"]

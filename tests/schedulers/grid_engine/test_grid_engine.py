@@ -75,7 +75,7 @@ def test_the_answer_to_a_submission(text, number):
     assert ENGINE.read_submitted(said(text)) == number
 
 
-def test_a_refusal_is_told_in_its_own_words():
+def test_a_refusal_is_reported_in_its_own_words():
     words = 'Unable to run job: unknown resource "coproc_k80"\nExiting.'
     with pytest.raises(RefusedError) as caught:
         ENGINE.read_submitted(said(stderr=words, code=1))
@@ -213,7 +213,7 @@ def test_a_running_job_has_used_the_time_since_its_start(ago_s, elapsed_s):
 
 
 @pytest.mark.parametrize("text", ["", "<a>", "qstat: command", "<a><job_list></job_list></a>"])
-def test_what_is_not_qstat_s_is_said(text):
+def test_what_is_not_from_qstat_is_reported(text):
     with pytest.raises(ValueError, match=r"XML|job number"):
         texts.read_queue(text)
 

@@ -98,7 +98,7 @@ def test_the_answer_to_a_submission(text, number):
     assert SLURM.read_submitted(said(text)) == number
 
 
-def test_a_refusal_is_told_in_slurm_s_words():
+def test_a_refusal_is_reported_in_slurm_s_words():
     words = (
         "sbatch: error: QOSMaxGRESPerNode\nsbatch: error: Batch job submission failed: "
         "Job violates accounting/QOS policy"
@@ -378,7 +378,7 @@ def test_a_sites_greeting_before_the_accounting_is_passed_over():
     assert greeted == slurm_text.read_accounting(text)
 
 
-def test_a_row_that_does_not_come_apart_is_said():
+def test_a_row_that_cannot_be_split_is_reported():
     with pytest.raises(ValueError, match="columns instead of"):
         slurm_text.read_queue(f"{ROW}1{COLUMN}RUNNING\n")
     with pytest.raises(ValueError, match="not a table of"):
