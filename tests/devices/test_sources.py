@@ -62,6 +62,10 @@ VENDOR = Vendor(
     visible_variables=("ACME_VISIBLE_DEVICES",),
 )
 """
+UNTIL_RECORDED = """\
+until ls "$TEHO_HOME"/runs/*/live/*.arrows > /dev/null 2>&1; do sleep 0.1; done; sleep 1
+"""
+"""A program that ends after the first rows are on disk, also on a busy machine."""
 # What stands for a folder in the package's own.
 WITH_FOLDER = """\
 import sys, teho.devices
@@ -126,7 +130,7 @@ assert Placement("cpu:1", (0,)).environment({})["ACME_VISIBLE_DEVICES"] == "-1"
 def test_a_run_records_the_gpus_of_a_new_vendor(folder: Path) -> None:
     with_folder(
         folder, "from teho.cli import main\nmain()",
-        "run", "-q", "--every", "100ms", "--name", "on acme", "--", "sleep", "2",
+        "run", "-q", "--every", "100ms", "--name", "on acme", "--", "sh", "-c", UNTIL_RECORDED,
     )  # fmt: skip
     # The report is made by a Teho that does not have the folder.
     words = [*TEHO, "report", "on acme"]
