@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
 
 from browsers import OVERFLOW
-from doctor.test_doctor_text import BAD, TEST, examined
+from doctor.snapshots import with_environment
+from show.golden import ROOT
 from show.test_devices_text import H100, NO_AMD, SLICES, survey
 from show.test_html import Outline, browser, visit  # noqa: F401 - fixtures
 from show.test_scale_text import SCALED
 from show.test_tune_text import TUNED
-from software.test_env_check import DATA
+from teho.doctor.checks import CHECKS
+from teho.doctor.examine import examine
 from teho.model.document import Document
 from teho.show.build.devices import devices_document
 from teho.show.build.doctor import doctor_document
@@ -21,19 +22,21 @@ from teho.show.build.scale import scale_document
 from teho.show.build.tune import tune_document
 from teho.show.html.page import render_html
 
+BAD = with_environment(OMP_NUM_THREADS="48", GOMP_CPU_AFFINITY="0-11", PYTHONPATH="/a" * 99)
+DATA = ROOT / "tests" / "data" / "software"
 PLAN = ("plan", "--gpus", "4", "--time", "12h")
 COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     # name -> words, and a word that the page has
     "plan": ((*PLAN, "--", "train.py"), "lumi"),
-    "plan on one cluster": ((*PLAN, "--cluster", "mahti", "--", "a" * 150), "mahti"),
-    "clusters": (("clusters",), "Roihu"),
+    "plan on one cluster": ((*PLAN, "--cluster", "lumi", "--", "a" * 150), "lumi"),
+    "clusters": (("clusters",), "roihu"),
     "one cluster": (("clusters", "show", "lumi"), "standard-g"),
     "env plan": (("env", "plan", "pytorch", "--cluster", "lumi"), "torch"),
     "env check": (("env", "check", str(DATA / "conda-list-cpu.txt"), "--cluster", "arc4"), "CPU"),
     "list": (("list",), "train"),
 }
 DOCUMENTS: dict[str, tuple[Callable[[], Document], str]] = {
-    "doctor": (lambda: doctor_document(examined(BAD, test=TEST)), "torch 2.4.1"),
+    "doctor": (lambda: doctor_document(examine(BAD, CHECKS, 0.42)), "OMP_NUM_THREADS"),
     "devices": (lambda: devices_document(survey(H100, NO_AMD)), "H100"),
     "devices with MIG": (lambda: devices_document(survey(SLICES, NO_AMD)), "MIG 3g.20gb"),
     "scale": (lambda: scale_document(SCALED), "1.80"),
@@ -66,12 +69,14 @@ def check_page(visit, text: str, word: str) -> None:  # noqa: F811 - a fixture
         page.wait_for_function(f"({WITHOUT_HINT})().length === 0", timeout=5000)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_the_page_of_a_document_fits(visit, name: str) -> None:  # noqa: F811 - a fixture
     build, word = DOCUMENTS[name]
     check_page(visit, render_html(build()), word)
 
 
+@pytest.mark.drawn(2, always=("plan",))
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_page_of_a_command_fits(visit, teho, name: str) -> None:  # noqa: F811 - a fixture
     words, word = COMMANDS[name]
@@ -84,8 +89,13 @@ def test_the_page_of_a_command_fits(visit, teho, name: str) -> None:  # noqa: F8
 
 
 def test_what_is_too_wide_is_found(visit) -> None:  # noqa: F811 - a fixture
-    text = render_html(tune_document(TUNED))
-    wide = re.sub(r"<main>", "<main><p style='width: 600px'>wide</p>", text, count=1)
-    assert wide != text
-    page = visit(wide, width=390)
-    assert page.evaluate(OVERFLOW) > 0 or page.evaluate(CUT) == ["wide"]
+    page = visit(render_html(tune_document(TUNED)), width=390)
+    assert (page.evaluate(OVERFLOW), page.evaluate(CUT)) == (0, [])
+    page.evaluate("""() => {
+      const wide = document.createElement('p');
+      wide.textContent = 'wide';
+      wide.style.width = '600px';
+      document.querySelector('main').append(wide);
+    }""")
+    assert page.evaluate(OVERFLOW) > 0
+    assert page.evaluate(CUT) == ["wide"]

@@ -40,6 +40,8 @@ _MANY_ROWS = 3000
 """From this number of rows on, another process renders the tables."""
 _LONG_VERDICT = 120
 """Letters of a verdict from which on it is written smaller."""
+_LONG_FACT = 50
+"""Letters of a fact from which on it has the width of two."""
 
 
 class PageParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,13 +240,17 @@ def _footer(document: Document) -> str:
 
 
 def _fact(fact: Fact, page_words: PageWords) -> str:
-    value = prose(labelled_value(fact.value, fact.unit))
+    text = labelled_value(fact.value, fact.unit)
+    value = prose(text)
     words = "" if is_number(fact.value) else ' class="words"'
     note = f"<small>{prose(fact.note)}</small>" if fact.note else ""
+    longest = max(len(text), len(fact.note))
     if isinstance(fact.value, Missing):
         value = f'<span class="missing">{value}</span>'
         note += f"<small>{prose(fact.value.detail)}</small>" if fact.value.detail else ""
-    return f"<div><dt>{page_words.link(fact.label)}</dt><dd{words}>{value}{note}</dd></div>"
+        longest = max(longest, len(fact.value.detail))
+    wide = ' class="wide"' if longest > _LONG_FACT else ""
+    return f"<div{wide}><dt>{page_words.link(fact.label)}</dt><dd{words}>{value}{note}</dd></div>"
 
 
 def _card(finding: Finding, number: int, links: PlotLinks) -> str:
