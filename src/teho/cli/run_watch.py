@@ -20,6 +20,7 @@ from teho.units import format_duration, parse_duration
 if TYPE_CHECKING:
     from teho.config.settings import Settings
     from teho.model.finding import Finding
+    from teho.model.run import Run
     from teho.show.loaded import LoadedRun
 
 __all__ = ["RunWatch", "StuckAction", "WatchPlan", "ended_notice", "read_action", "read_plan"]
@@ -163,6 +164,9 @@ class _Watcher:
         self._report_due_s = float("-inf")
         """Monotonic time of the next report."""
         self._told_limit = False
+        self._has_asked = False
+        self._asked_limit_s: float | None = None
+        """The time limit that the scheduler reports, if the recording does not have one."""
         self._limit_due_s = float("inf")
         """Monotonic time of the notification about the time limit, if the limit is known."""
 
@@ -211,7 +215,7 @@ class _Watcher:
             )
 
     def _look_for_limit(self, loaded: LoadedRun) -> None:
-        limit_s = loaded.run.limit_s
+        limit_s = loaded.run.limit_s or self._asked(loaded.run)
         if limit_s is None or limit_s <= _BEFORE_LIMIT_S or self._told_limit:
             return
         # The newest rows may be minutes old. This process runs on the machine of the run's clock.
@@ -222,6 +226,15 @@ class _Watcher:
             self._told_limit, self._limit_due_s = True, float("inf")
             sentence = f"The job reaches its time limit in {format_duration(left_s)}."
             self._tell(loaded, "time_limit", sentence, f"{sentence}\n\n{loaded.view.verdict}")
+
+    def _asked(self, run: Run) -> float | None:
+        """Return the time limit that the scheduler reports; it is asked once."""
+        from teho.schedulers.job_end import asked_limit_s
+
+        if not self._has_asked and self._plan.targets and run.nodes:
+            self._has_asked = True
+            self._asked_limit_s = asked_limit_s(run, self._settings.home_directory)
+        return self._asked_limit_s
 
     def _tell(self, loaded: LoadedRun, event: Event, title: str, text: str) -> None:
         run = loaded.run
