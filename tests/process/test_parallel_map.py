@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 SHARED = """\
-import os, signal, sys, threading
-from teho.process.parallel_map import beside, parallel_map
+import os, signal, sys, threading, time
+from pathlib import Path
+from teho.process.parallel_map import Beside, beside, parallel_map
 
 own = os.getpid()
 
@@ -39,10 +40,26 @@ except ValueError as error:
     assert error.args == (3,)
 large = beside(lambda: bytes(10_000_000))
 assert len(large()) == 10_000_000, "more than the buffer of a pipe"
+aside = Beside(lambda: (os.getpid(), os.getpgid(0), os.nice(0)), in_background=True)
+assert aside.in_child
+pid, group, nice = aside()
+assert pid == group != own
+assert nice == min(19, os.nice(0) + 5)
+for background in (False, True):
+    long = Beside(lambda: time.sleep(1000), in_background=background)
+    long.end()
+    try:
+        long()
+        sys.exit("a result of work that was ended")
+    except ChildProcessError:
+        pass
+    assert not Path(f"/proc/{long._share._pid}").exists()
+    long.end()
 waits = threading.Event()
 threading.Thread(target=waits.wait).start()
 assert set(parallel_map(lambda _: os.getpid(), range(37))) == {own}, "beside other threads"
 assert beside(os.getpid)() == own, "beside other threads"
+assert not Beside(os.getpid).in_child
 waits.set()
 """
 
