@@ -10,7 +10,8 @@ eight GPUs in a terminal of the same size.
 The benchmark starts `teho top` and nvitop several times, to measure the time until the first
 values. *Verdict and values* is the time until `teho top` has written a verdict about the run and
 the values of a node. CPU time, memory, bytes and ages are measured in several periods of the same
-process, one after the other. *Bytes to the terminal* is the number of bytes that the program
+process, one after the other. CPU time and memory include child processes: `teho top` makes its
+first report in a child process. *Bytes to the terminal* is the number of bytes that the program
 writes to the terminal. *PSS* (proportional set size) counts memory that several processes share
 only in part, *RSS* (resident set size) counts it whole.
 
@@ -42,7 +43,8 @@ import live_frames
 from big_report import generated
 from common import SCRIPTS, Figures, Row, installed, say, stub_environment
 from live_recorders import name_of
-from recorder import cpu_s, memory_bytes, recorder_pid, running
+from process_tree import tree_bytes, tree_cpu_s
+from recorder import cpu_s, recorder_pid, running
 from terminals import COLUMNS, LINES, in_terminal, plain
 
 _HERE = Path(__file__).parent
@@ -235,12 +237,12 @@ def _in_terminal(
     try:
         time.sleep(times.warm_s)
         for _ in range(times.periods):
-            used_s, written, began_s = cpu_s(terminal.pid), terminal.written, time.monotonic()
+            used_s, written, began_s = tree_cpu_s(terminal.pid), terminal.written, time.monotonic()
             time.sleep(times.period_s)
             span_s = time.monotonic() - began_s
-            measured["percent"].append(100 * (cpu_s(terminal.pid) - used_s) / span_s)
+            measured["percent"].append(100 * (tree_cpu_s(terminal.pid) - used_s) / span_s)
             measured["traffic"].append((terminal.written - written) / span_s / 1000)
-            sizes = memory_bytes(terminal.pid)
+            sizes = tree_bytes(terminal.pid)
             measured["pss"].append(sizes["Pss"] / _MB)
             measured["rss"].append(sizes["Rss"] / _MB)
     finally:

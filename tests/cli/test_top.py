@@ -129,6 +129,27 @@ def test_a_run_is_watched_in_a_terminal(home: Path) -> None:
         wait_for(lambda: not list((run / "leases").iterdir()))
 
 
+def test_two_viewers_watch_a_run_at_the_same_time(home: Path) -> None:
+    command = [*TEHO, "top", "--format", "json"]
+    with recorded(home), terminal(" ".join([*TEHO, "top"]), 100, 30) as tmux:
+        (run,) = home.glob("runs/[!.]*")
+        wait_for(lambda: "values by connection" in screen(tmux))
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as top:
+            assert top.stdout is not None
+            for line in top.stdout:  # the first frames may have the rows of the recording
+                if rows_of(json.loads(line), "nodes_now")[0]["way"] == "connection":
+                    break
+            assert len(list((run / "leases").iterdir())) == 2
+            assert "values by connection" in screen(tmux)
+            top.terminate()
+        wait_for(lambda: len(list((run / "leases").iterdir())) == 1)
+        keys(tmux, "Enter")
+        wait_for(lambda: "sleep 120" in screen(tmux))
+        assert "values by connection" in screen(tmux)
+        keys(tmux, "q")
+        wait_for(lambda: not list((run / "leases").iterdir()))
+
+
 def test_one_of_several_runs_is_chosen_in_a_terminal(home: Path) -> None:
     with (
         recorded(home, "--name", "one"),

@@ -10,7 +10,7 @@ import pytest
 
 from teho.explain.now import NewestValues
 from teho.explain.policy import load_policy
-from teho.explain.present import IdleGpus, InputWait, input_wait
+from teho.explain.present import IdleGpus, IdleLimits, InputWait, input_wait
 from teho.model.device import Device
 from teho.model.live import LiveSample, NodeNow
 from teho.model.program import Feed, MainProcess, Program
@@ -22,6 +22,7 @@ from teho.observe.viewer import Received
 
 AT = datetime(2026, 11, 27, tzinfo=timezone.utc)
 POLICY = load_policy()
+LIMITS = IdleLimits.of(POLICY)
 Shares = Mapping[str, Sequence[float | None]]
 WORK, IDLE = 95.0, 0.0
 
@@ -66,7 +67,7 @@ def run_of(nodes: Sequence[NodeNow], **others: object) -> Run:
 
 def said(*spans: tuple[int, Shares], idle: IdleGpus | None = None, begin_s: float = 0.0) -> str:
     """Return the sentence after spans of seconds with the same shares."""
-    idle, at_s = idle or IdleGpus(POLICY), begin_s
+    idle, at_s = idle or IdleGpus(LIMITS), begin_s
     nodes: Sequence[NodeNow] = []
     for seconds, shares in spans:
         for _ in range(seconds):
@@ -133,7 +134,7 @@ def test_the_gpu_of_a_rank_that_has_ended_is_clean() -> None:
     nodes = [msgspec.structs.replace(nodes[0], node=described)]
     ended = Task(rank=1, local_rank=1, node="g1", pid=2, started_at=AT,
                  end=End(at=AT, elapsed_s=10.0, exit_code=0))  # fmt: skip
-    idle = IdleGpus(POLICY)
+    idle = IdleGpus(LIMITS)
     assert said((300, shares), idle=idle)
     assert idle.sentence(run_of(nodes, step=step, tasks=(ended,))) == ""
     other = msgspec.structs.replace(ended, rank=0)
@@ -149,7 +150,7 @@ def test_the_gpu_of_a_rank_that_has_ended_is_clean() -> None:
     ],
 )
 def test_the_process_of_a_gpu_has_ended(before: float, after: float, is_named: bool) -> None:
-    idle, nodes = IdleGpus(POLICY), []
+    idle, nodes = IdleGpus(LIMITS), []
     for second in range(1, 400):
         busy, memory = (WORK, before) if second < 100 and before else (IDLE, after)
         nodes = moment(second, {"g1": [WORK, busy]}, gpu_job_memory_bytes={"g1": [2e9, memory]})
@@ -158,7 +159,7 @@ def test_the_process_of_a_gpu_has_ended(before: float, after: float, is_named: b
 
 
 def test_time_without_samples_does_not_count() -> None:
-    idle = IdleGpus(POLICY)
+    idle = IdleGpus(LIMITS)
     shares = {"g1": [WORK, IDLE]}
     assert said((100, shares), idle=idle) == ""
     assert said((100, shares), idle=idle, begin_s=1000.0) == ""
@@ -182,8 +183,8 @@ def summary(bin_s: float, busy: Mapping[int, list[float | None]]) -> Summary:
 
 
 def test_the_report_knows_what_was_before_the_first_sample() -> None:
-    idle = IdleGpus(POLICY)
-    idle.before(summary(10.0, {0: [WORK] * 60, 1: [WORK] * 30 + [IDLE] * 29 + [None]}))
+    busy = {0: [WORK] * 60, 1: [WORK] * 30 + [IDLE] * 29 + [None]}
+    idle = IdleGpus(LIMITS, IdleGpus.of_report(summary(10.0, busy), POLICY))
     assert said((2, {"g1": [WORK, IDLE]}), idle=idle, begin_s=605.0) == (
         "GPU 1 on g1 has been idle for 5 min."
     )
@@ -196,8 +197,8 @@ def test_the_report_knows_what_was_before_the_first_sample() -> None:
 def test_what_was_long_before_the_first_sample_does_not_count(
     last: list[float | None], begin_s: float
 ) -> None:
-    idle = IdleGpus(POLICY)
-    idle.before(summary(10.0, {0: [WORK] * 60, 1: [WORK] * 30 + last}))
+    busy = {0: [WORK] * 60, 1: [WORK] * 30 + last}
+    idle = IdleGpus(LIMITS, IdleGpus.of_report(summary(10.0, busy), POLICY))
     assert said((2, {"g1": [WORK, IDLE]}), idle=idle, begin_s=begin_s) == ""
 
 

@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 SHARED = """\
-import os, signal, sys, threading
-from teho.process.parallel_map import in_child, parallel_map
+import os, signal, sys, threading, time
+from pathlib import Path
+from teho.process.parallel_map import ChildWork, in_child, parallel_map
 
 own = os.getpid()
 
@@ -39,10 +40,26 @@ except ValueError as error:
     assert error.args == (3,)
 large = in_child(lambda: bytes(10_000_000))
 assert len(large()) == 10_000_000, "more than the buffer of a pipe"
+aside = ChildWork(lambda: (os.getpid(), os.getpgid(0), os.nice(0)), in_background=True)
+assert aside.is_in_child
+pid, group, nice = aside()
+assert pid == group != own
+assert nice == min(19, os.nice(0) + 5)
+for background in (False, True):
+    long = ChildWork(lambda: time.sleep(1000), in_background=background)
+    long.end()
+    try:
+        long()
+        sys.exit("a result of work that was ended")
+    except ChildProcessError:
+        pass
+    assert not Path(f"/proc/{long._share._pid}").exists()
+    long.end()
 waits = threading.Event()
 threading.Thread(target=waits.wait).start()
 assert set(parallel_map(lambda _: os.getpid(), range(37))) == {own}, "beside other threads"
 assert in_child(os.getpid)() == own, "beside other threads"
+assert not ChildWork(os.getpid).is_in_child
 waits.set()
 """
 

@@ -174,6 +174,8 @@ WATCHED = WatchedProcess(
 class StillSource:
     """One frame for ever."""
 
+    awaits_report = False
+
     def __init__(self, shown: Frame) -> None:
         self.shown = shown
         self.polls = 0

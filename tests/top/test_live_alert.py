@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from teho.config.settings import Settings
+from teho.explain.policy import load_policy
 from teho.explain.present import InputWait
 from teho.model.document import Finding
 from teho.model.run import RunState
@@ -64,7 +65,8 @@ def test_an_old_report_says_nothing_about_the_last_minute(
     source: LiveSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source._idle, "sentence", lambda _: "")
-    source._input_wait = time.monotonic(), InputWait(80.0, 60.0)
-    assert source.frame().alert == "Waiting for input 80 % of the last minute."
-    source._input_wait = time.monotonic() - 100.0, InputWait(80.0, 60.0)
+    wait = InputWait(80.0, 45.2).sentence(load_policy())
+    source._input_wait = time.monotonic(), wait
+    assert source.frame().alert == "Waiting for input 80 % of the last 45 s."
+    source._input_wait = time.monotonic() - 100.0, wait
     assert source.frame().alert == ""

@@ -12,6 +12,7 @@ pytest.importorskip("textual", reason="textual is not installed")
 from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
+from teho.show.top import job
 from teho.show.top.app import TopApp
 from teho.show.top.frame import Frame
 from teho.show.top.widgets import Lines, RowList
@@ -122,6 +123,51 @@ def test_the_cursor_moves_through_a_list_that_is_longer_than_the_screen() -> Non
     assert "node n003" in after(["down", "down", "down", "enter"], many)
     assert "node n099" in after(["end", "enter"], many)
     assert "node n000" in after(["end", "home", "enter"], many)
+
+
+def test_ten_thousand_gpus_are_shown_sorted_filtered_and_resized(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    busy = {f"n{number:04}": [90.0] * 8 for number in range(1250)}
+    busy["n0815"] = [90.0] * 7 + [3.0]
+    drawn: list[str] = []
+    made = job._node_line
+    monkeypatch.setattr(
+        job,
+        "_node_line",
+        lambda node, *a, **b: (drawn.append(node.node.name), made(node, *a, **b))[1],
+    )
+
+    async def drive() -> list[str]:
+        app = TopApp(StillSource(frame(busy)))
+        found = []
+        async with app.run_test(size=(120, 40)) as pilot:
+            for keys in (["j"], ["end"], ["slash", *"n12", "enter"], ["enter"], ["enter"]):
+                await pilot.press(*keys)
+                await pilot.pause()
+                found.append(screen(app))
+                before = len(drawn)
+                app._tick()
+                await pilot.pause()
+                assert len(drawn) == before, "lines that have not changed were made again"
+            await pilot.press("escape", "escape", "escape")
+            for width, height in ((20, 5), (300, 100)):
+                await pilot.resize_terminal(width, height)
+                await pilot.pause(0.1)
+                app._tick()
+                await pilot.pause(0.1)
+                found.append(screen(app))
+        return found
+
+    first, _, filtered, node, gpu, small, large = asyncio.run(drive())
+    assert first.splitlines()[3].split()[1:9] == ["9"] * 7 + ["0"]  # the worst node
+    assert "n0815" in first
+    assert filtered.count("\nn12") == 50
+    assert "n0815" not in filtered
+    assert "node n1200" in node
+    assert "GPU 0 of n1200" in gpu
+    assert "n0815" in small
+    assert large.count("\nn") == 1250
 
 
 def test_what_is_hidden_or_old_is_named_first() -> None:

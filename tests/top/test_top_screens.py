@@ -34,11 +34,21 @@ def test_what_is_wrong_now_is_the_first_line_and_the_verdict_follows() -> None:
     (line,) = head(shown, 100, 1)
     assert line.plain == now
     assert shown.headed.verdict == f"{now[2:]} {verdict[2:]}"  # as text and as JSON
-    assert SHOWN.headed is SHOWN.report
+    assert SHOWN.headed.verdict == SHOWN.report.verdict
     long = msgspec.structs.replace(REPORT, verdict="GPU 3 on g1 was never used. " * 5)
     lines = [line.plain for line in head(shown._replace(report=long), 40)]
     assert len(lines) == 3
     assert lines[1].endswith("…")
+
+
+def test_the_time_until_the_limit_is_a_fact_of_the_document() -> None:
+    (left,) = SHOWN.headed.facts
+    assert (left.key, left.value, left.unit) == ("until_limit_s", 3500.0, "s")
+    assert SHOWN._replace(limit_s=None).headed is SHOWN.report
+    ended = msgspec.structs.replace(REPORT, state="finished")
+    assert SHOWN._replace(report=ended).headed is ended
+    over = SHOWN._replace(limit_s=50.0).headed.facts
+    assert [fact.value for fact in over] == [0.0]
 
 
 def test_the_facts_fill_the_lines_that_the_verdict_leaves() -> None:

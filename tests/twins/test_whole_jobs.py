@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import nvml_stub
@@ -178,6 +179,11 @@ def test_a_recording_from_outside_ends_and_the_job_continues(
     assert {node.allocation.cluster for node in run.nodes} == {"puhti"}
 
 
+def until_limit_s(document: dict[str, Any]) -> Any:
+    facts = {fact["key"]: fact["value"] for fact in document["facts"]}
+    return facts.get("until_limit_s")
+
+
 def test_top_records_a_job_that_is_not_recorded_while_it_shows_it(
     site: Site, jobs: dict[str, str]
 ) -> None:
@@ -188,6 +194,8 @@ def test_top_records_a_job_that_is_not_recorded_while_it_shows_it(
     document = json.loads(shown.stdout)
     assert document["state"] == "running"
     assert {row["node"] for row in document["tables"][-1]["rows"]} == set(NODES)
+    # Before Slurm 23.02, no variable has the time limit: squeue is asked.
+    assert 60 < until_limit_s(document) <= 300
     assert "RUNNING" in site.state(job)
     run = read_run(site.runs(job)[-1])
     assert run.id in shown.stderr
@@ -250,6 +258,7 @@ def test_a_recorded_job_of_two_nodes_is_watched_in_a_terminal(
         until("the verdict", r"(?m)^[✗!i✓?] .*2 GPUs .* % of the time")
         _, facts, *_ = screen(tmux).splitlines()
         assert facts.startswith("running · ")
+        until("the time limit", r"running · .* · \d min .*until the time limit")
         assert f" · Job {job}" in facts
         keys(tmux, "s", "Home", "Enter")
         seen = until("a node", rf"node {nodes[0]}  \d+ s old")
@@ -269,6 +278,10 @@ def test_a_recorded_job_of_two_nodes_is_watched_in_a_terminal(
         site.until("the end", lambda: "of one core" not in screen(tmux), 60)
     assert "RUNNING" in site.state(job)
     site.until("no lease", lambda: not list((site.runs(job)[0] / "leases").iterdir()), 30)
+    changed = site.twin.run("scontrol", "update", f"jobid={job}", "TimeLimit=UNLIMITED")
+    assert changed.returncode == 0, changed.stderr
+    shown = site.teho("top", job, "--format", "json", "--once")
+    assert until_limit_s(json.loads(shown.stdout)) is None, "a job without a time limit"
     site.twin.run("scancel", job)
     site.wait(job)
 

@@ -20,6 +20,7 @@ from teho.units import format_duration, parse_duration
 if TYPE_CHECKING:
     from teho.config.settings import Settings
     from teho.model.finding import Finding
+    from teho.model.run import Run
     from teho.show.loaded import LoadedRun
 
 __all__ = ["RunWatch", "StuckAction", "WatchPlan", "ended_notice", "read_action", "read_plan"]
@@ -165,6 +166,9 @@ class _Watcher:
         self._report_due_s = float("-inf")
         """Monotonic time of the next report."""
         self._has_notified_limit = False
+        self._has_queried = False
+        self._queried_limit_s: float | None = None
+        """The time limit that the scheduler reports, if the recording does not have one."""
         self._limit_due_s = float("inf")
         """Monotonic time of the notification about the time limit, if the limit is known."""
 
@@ -215,7 +219,7 @@ class _Watcher:
             )
 
     def _check_limit(self, loaded: LoadedRun) -> None:
-        limit_s = loaded.run.limit_s
+        limit_s = loaded.run.limit_s or self._queried(loaded.run)
         if limit_s is None or limit_s <= _BEFORE_LIMIT_S or self._has_notified_limit:
             return
         # The newest rows may be minutes old. This process runs on the machine of the run's clock.
@@ -226,6 +230,15 @@ class _Watcher:
             self._has_notified_limit, self._limit_due_s = True, float("inf")
             sentence = f"The job reaches its time limit in {format_duration(left_s)}."
             self._notify(loaded, "time_limit", sentence, f"{sentence}\n\n{loaded.view.verdict}")
+
+    def _queried(self, run: Run) -> float | None:
+        """Return the time limit that the scheduler reports; it is asked once."""
+        from teho.schedulers.job_end import asked_limit_s
+
+        if not self._has_queried and self._plan.targets and run.nodes:
+            self._has_queried = True
+            self._queried_limit_s = asked_limit_s(run, self._settings.home_directory)
+        return self._queried_limit_s
 
     def _notify(self, loaded: LoadedRun, event: Event, title: str, text: str) -> None:
         run = loaded.run

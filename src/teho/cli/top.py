@@ -68,7 +68,8 @@ def command(
     until you quit. If this is not possible, Teho shows what the scheduler reports of the job. On
     the screen, press ? for an explanation of all keys and values.
 
-    Reads: the recording.
+    Reads: the recording. If the variables of the job do not have its time limit, Teho asks the
+    scheduler once for this limit.
 
     Writes: a small file in the recording, so that the recorders send their samples; for a job that
     Teho did not record, a recording.

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from teho.explain.lines import sections_s
 from teho.explain.now import known
 from teho.explain.pace import recent_pace
-from teho.explain.policy import Policy
 from teho.explain.shared_thresholds import PRESENT
 from teho.explain.step import rank_at
 from teho.explain.where import LOADER_FILES, spent_by
@@ -24,7 +23,10 @@ from teho.model.summary import GpuSummary, Summary
 from teho.model.watched import WatchedProcess
 from teho.units import format_duration
 
-__all__ = ["IdleGpus", "InputWait", "input_wait"]
+if TYPE_CHECKING:  # it loads all rules
+    from teho.explain.policy import Policy
+
+__all__ = ["IdleGpus", "IdleLimits", "InputWait", "input_wait"]
 
 _IDLE_RULE = "gpu_one_idle"
 """The report's rule about a GPU that is idle while another one works; its limits count here too."""
@@ -59,6 +61,21 @@ class _Gpu:
         """Part of this time in which most of the other GPUs worked."""
 
 
+class IdleLimits(NamedTuple):
+    """The thresholds of idle GPUs."""
+
+    idle_below_percent: float
+    works_from_percent: float
+    least_s: float
+
+    @classmethod
+    def of(cls, policy: Policy) -> IdleLimits:
+        """Return these thresholds of a policy."""
+        rule = policy.of(_IDLE_RULE)
+        least_s = policy.thresholds[PRESENT]["gpu_idle_min_s"].value
+        return cls(rule["idle_below_percent"].value, rule["others_busy_percent"].value, least_s)
+
+
 class IdleGpus:
     """GPUs that are idle while most of the others work, and since when.
 
@@ -67,25 +84,28 @@ class IdleGpus:
     judged.
 
     Args:
-        policy: the thresholds.
+        limits: from which values on a GPU is idle, or works.
+        earlier: what a report has of the time before the first sample.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        limits = policy.of(_IDLE_RULE)
-        self._idle_below = limits["idle_below_percent"].value
-        self._works_from = limits["others_busy_percent"].value
-        self._least_s = policy.thresholds[PRESENT]["gpu_idle_min_s"].value
+    def __init__(self, limits: IdleLimits, earlier: IdleGpus | None = None) -> None:
+        self.limits = limits
         self._gpus: dict[_Key, _Gpu] = {}
         self._seen_s: dict[str, float] = {}
         self._works = False
-        self._earlier: IdleGpus | None = None
+        self._earlier = earlier
         self._gap_s = _GAP_S
-        self._policy = policy
 
-    def before(self, summary: Summary) -> None:
-        """Take the time bins of a report, for the time before the first sample."""
-        earlier = IdleGpus(self._policy)
-        earlier._gap_s += 2 * summary.bin_s
+    @classmethod
+    def of_report(cls, summary: Summary, policy: Policy) -> IdleGpus:
+        """Return the GPUs that are idle at the end of a report, by its time bins.
+
+        Args:
+            summary: the figures of the report.
+            policy: the thresholds.
+        """
+        found = cls(IdleLimits.of(policy))
+        found._gap_s += 2 * summary.bin_s
         series = [
             ((node.name, gpu.position), _recorded_bins(gpu), _used_bins(gpu))
             for node in summary.nodes
@@ -93,12 +113,12 @@ class IdleGpus:
         ]
         for place in range(summary.bin_count):
             at_s = (place + 1) * summary.bin_s
-            earlier._take(
+            found._take(
                 _Reading(key, at_s, busy[place], used.get(place))
                 for key, busy, used in series
                 if place < len(busy)
             )
-        self._earlier = earlier
+        return found
 
     def add(self, nodes: Sequence[NodeNow]) -> None:
         """Take the newest samples of nodes."""
@@ -120,7 +140,7 @@ class IdleGpus:
         late = [
             (name, position, gpu)
             for (name, position), gpu in self._gpus.items()
-            if gpu.since_s is not None and gpu.beside_s >= self._least_s
+            if gpu.since_s is not None and gpu.beside_s >= self.limits.least_s
         ]
         if not late or not self._works:
             return ""
@@ -155,14 +175,14 @@ class IdleGpus:
         if fresh:
             shares = [gpu.busy_percent for gpu in self._gpus.values()]
             values = [share for share in shares if share is not None]
-            working = sum(share >= self._works_from for share in values)
-            idle = sum(share < self._idle_below for share in values)
+            working = sum(share >= self.limits.works_from_percent for share in values)
+            idle = sum(share < self.limits.idle_below_percent for share in values)
             # If one rank evaluates alone, most GPUs wait for it.
             self._works = working > 0 and working >= idle
         for key, at_s, busy, _ in fresh:
             gpu = self._gpus[key]
             passed_s, gpu.at_s = at_s - gpu.at_s, at_s
-            if busy is None or busy >= self._idle_below:
+            if busy is None or busy >= self.limits.idle_below_percent:
                 gpu.since_s = None
             elif gpu.since_s is None or passed_s > self._gap_s:
                 # A reading is the mean since the reading before.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
+import signal
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from teho.process.child import fork_child
 
-__all__ = ["in_child", "parallel_map"]
+__all__ = ["ChildWork", "in_child", "parallel_map"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -18,6 +20,8 @@ R = TypeVar("R")
 _FEWEST = 4
 """Smallest number of items for which starting a process is faster."""
 _MOST = 4
+_NICE = 5
+"""How far work in the background lets other processes go first; see nice(2)."""
 
 
 def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
@@ -44,24 +48,55 @@ def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
     return [done[place % count][place // count] for place in range(len(things))]
 
 
-def in_child(work: Callable[[], R]) -> Callable[[], R]:
-    """Start some work in a child process, and return a function that waits for its result.
+class ChildWork(Generic[R]):
+    """Some work, in a child process if possible. A call waits for its result.
 
-    If there is only one core, if this process has other threads, or if the child fails, the
-    function does the work itself.
+    If there is only one core, if this process has other threads, or if the child fails, the call
+    does the work itself.
 
     Args:
         work: without side effects; its result can be pickled.
+        in_background: whether the child lets other processes go first, and is in a process group
+            of its own, so that `end` ends its children too.
     """
-    if len(os.sched_getaffinity(0)) < 2 or not _may_fork():
-        return work
-    child = _Share(lambda _: work(), [None])
 
-    def result() -> R:
-        results = child.results()
-        return work() if results is None else results[0]
+    def __init__(self, work: Callable[[], R], *, in_background: bool = False) -> None:
+        self._work = work
+        self._is_ended = False
+        may_fork = len(os.sched_getaffinity(0)) > 1 and _may_fork()
+        self._share = (
+            _Share(lambda _: work(), [None], in_background=in_background) if may_fork else None
+        )
 
-    return result
+    def __call__(self) -> R:
+        """Return the result.
+
+        Raises:
+            ChildProcessError: the work was ended.
+        """
+        results = None if self._share is None else self._share.results()
+        if self._is_ended:
+            raise ChildProcessError("the work was ended")
+        if results is None:
+            return self._work()
+        result: R = results[0]
+        return result
+
+    @property
+    def is_in_child(self) -> bool:
+        """Whether a child process does the work."""
+        return self._share is not None
+
+    def end(self) -> None:
+        """End the child: its result is no longer needed."""
+        self._is_ended = True
+        if self._share is not None:
+            self._share.end()
+
+
+def in_child(work: Callable[[], R]) -> ChildWork[R]:
+    """Start some work in a child process; a call of the result waits for it."""
+    return ChildWork(work)
 
 
 def _may_fork() -> bool:
@@ -71,20 +106,41 @@ def _may_fork() -> bool:
 class _Share:
     """A part of the work, done in a child process."""
 
-    def __init__(self, function: Callable[[T], R], things: Sequence[T]) -> None:
+    def __init__(
+        self, function: Callable[[T], R], things: Sequence[T], *, in_background: bool = False
+    ) -> None:
         self._end, end = os.pipe()
-        self._pid = fork_child(lambda: _answer(function, things, end))
+        self._is_running = True
+        self._in_background = in_background
+
+        def work() -> None:
+            if in_background:
+                os.setpgid(0, 0)
+                os.nice(_NICE)
+            _answer(function, things, end)
+
+        self._pid = fork_child(work)
+        if in_background:
+            with contextlib.suppress(OSError):  # the child has done it, or has ended
+                os.setpgid(self._pid, self._pid)
         os.close(end)
 
     def results(self) -> list[Any] | None:
         """Wait for the child's results; None if it failed."""
         with os.fdopen(self._end, "rb") as answer:
             data = answer.read()
+        self._is_running = False
         os.waitpid(self._pid, 0)
         try:
             return list(pickle.loads(data))  # noqa: S301 - our own child's
         except (EOFError, pickle.UnpicklingError):
             return None
+
+    def end(self) -> None:
+        """End the child; if it is in a group of its own, the whole group."""
+        if self._is_running:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                (os.killpg if self._in_background else os.kill)(self._pid, signal.SIGKILL)
 
 
 def _answer(function: Callable[[T], R], things: Sequence[T], end: int) -> None:

@@ -95,7 +95,8 @@ class LoadedRun:
             return tuple(watched_processes(self.directory, self.problems))
 
     @cached_property
-    def _policy(self) -> Policy:
+    def policy(self) -> Policy:
+        """The thresholds of all rules."""
         from teho.explain.policy import policy_of
 
         with _READING:
@@ -116,7 +117,7 @@ class LoadedRun:
     def _judge(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
         from teho.explain.judge import judge_all, without_future
 
-        findings, abstentions = judge_all(self.run, self.summary, self._policy)
+        findings, abstentions = judge_all(self.run, self.summary, self.policy)
         if self.state is not RunState.RUNNING:
             findings = without_future(findings)
         return findings, abstentions
@@ -152,7 +153,7 @@ class LoadedRun:
             findings,
             abstentions,
             self.problems,
-            self._policy,
+            self.policy,
             self._electricity,
             self.processes,
         )

@@ -90,6 +90,11 @@ class AccountedSource:
     def close(self) -> None:
         """Do nothing."""
 
+    @property
+    def awaits_report(self) -> bool:
+        """Return False: no report is awaited."""
+        return False
+
     def _ask(self) -> None:
         began_s = time.monotonic()
         runs = job_until_now(self._backend, self._job_id)

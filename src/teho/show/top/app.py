@@ -11,6 +11,7 @@ from textual.actions import SkipAction
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Resize
+from textual.timer import Timer
 from textual.widgets import Input
 
 from teho.model.live import NodeNow
@@ -28,6 +29,8 @@ from teho.show.top.widgets import Lines, RowList
 __all__ = ["TopApp"]
 
 _TICK_S = 0.5
+_LOOK_S = 0.05
+"""How often the screen looks for the first report."""
 _ORDER_S = 5.0
 """Nodes change their places at most so often: one can read and choose a line."""
 _HEAD_LINES = 3
@@ -87,6 +90,8 @@ class TopApp(App[None]):
         """Place of each node in the order."""
         self._placed_by: Order | None = None
         self._placed_s = float("-inf")
+        self._looking: Timer | None = None
+        """Looks for the first report."""
 
     def compose(self) -> ComposeResult:
         """Yield the parts of the screen."""
@@ -101,6 +106,8 @@ class TopApp(App[None]):
         self._list.focus()
         self._tick()
         self.set_interval(_TICK_S, self._tick)
+        if self._source.awaits_report:
+            self._looking = self.set_interval(_LOOK_S, self._look_for_report)
 
     @property
     def _list(self) -> RowList:
@@ -111,6 +118,11 @@ class TopApp(App[None]):
         if not self._is_frozen or self._frame is None:
             self._frame = self._source.frame()
         self._draw()
+
+    def _look_for_report(self) -> None:
+        if not self._source.awaits_report and self._looking is not None:
+            self._looking.stop()
+            self._tick()
 
     def _draw(self, *, first: bool = False) -> None:
         frame = self._frame

@@ -80,12 +80,26 @@ class Frame(NamedTuple):
         return max((node.elapsed_s for node in self.nodes if node.elapsed_s), default=0.0)
 
     @property
+    def until_limit_s(self) -> float | None:
+        """Time until the scheduler ends the job; None: it is not known, or the run has ended."""
+        if self.report.state != "running" or not self.limit_s:
+            return None
+        return max(0.0, self.limit_s - self.elapsed_s)
+
+    @property
     def headed(self) -> Report:
-        """The report, with the sentence about the present moment in front of its verdict."""
+        """The report, with what the head of the screen adds to it.
+
+        The sentence about the present moment is in front of the verdict. A fact is the time until
+        the time limit.
+        """
+        report, left_s = self.report, self.until_limit_s
+        if left_s is not None:
+            fact = Fact("until_limit_s", "Until the time limit", left_s, "s")
+            report = msgspec.structs.replace(report, facts=(*report.facts, fact))
         if not self.alert:
-            return self.report
-        verdict = f"{self.alert} {self.report.verdict}"
-        return msgspec.structs.replace(self.report, verdict=verdict)
+            return report
+        return msgspec.structs.replace(report, verdict=f"{self.alert} {report.verdict}")
 
     def node(self, name: str) -> NodeNow | None:
         """Return a node; None if the run has no node of this name."""
@@ -114,6 +128,10 @@ class Source(Protocol):
 
     def close(self) -> None:
         """End watching."""
+
+    @property
+    def awaits_report(self) -> bool:
+        """Whether the first report is being made; the screen looks for it more often."""
 
 
 def report_of(loaded: LoadedRun) -> Report:

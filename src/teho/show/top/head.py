@@ -59,8 +59,7 @@ def _first(lines: list[Text], count: int) -> list[Text]:
 def _facts(frame: Frame) -> Iterable[str]:
     yield frame.report.state
     yield format_duration(frame.elapsed_s)
-    if frame.report.state == "running" and frame.limit_s:
-        left_s = max(0.0, frame.limit_s - frame.elapsed_s)
+    if (left_s := frame.until_limit_s) is not None:
         yield f"{format_duration(left_s)} until the time limit"
     if frame.replayed_s is None and (came := ways(frame.nodes)):
         yield came

@@ -12,17 +12,19 @@ from pathlib import Path
 from teho.config.settings import Settings
 from teho.errors import RecordingError
 from teho.explain.now import NewestValues
-from teho.explain.policy import policy_of
-from teho.explain.present import IdleGpus, InputWait, input_wait
+from teho.explain.present import IdleGpus
 from teho.explain.step import absent_hosts, node_ends_s, offset_s
 from teho.model.document import Report
 from teho.model.live import NodeNow
 from teho.model.run import Node, Run, RunState
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Viewer
+from teho.process.parallel_map import ChildWork
 from teho.show.loaded import LoadedRun
 from teho.show.report_pause import REPORT_S, report_pause_s
-from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
+from teho.show.top.frame import CURVES, KEPT, Curve, Frame, unjudged
+from teho.show.top.reported import Reported, first_report, reported, used_cpu_s
+from teho.store.layout import NODES
 from teho.store.owner import owner_of
 from teho.store.read import read_run, rows_of_node
 
@@ -30,7 +32,9 @@ __all__ = ["LiveSource"]
 
 _FIRST_S = 0.3
 _FEW_NODES = 8
-"""The report of at most this number of nodes is made before the first frame."""
+"""The first frame waits for the report of at most this number of nodes."""
+_AWAITED_S = 0.3
+"""It waits for this time, if another process makes the report."""
 _START_S, _STARTS_S = 60.0, 0.5
 """Nodes may begin to record after the viewer. For this long, the run is read this often."""
 _ROWS_S = 2.0
@@ -38,6 +42,8 @@ _ROWS_S = 2.0
 _SWITCH_S = 2e-4
 _OLD_S = 60.0
 """What the report says about the last minute is not shown for longer."""
+_ANSWER_S = 2.0
+"""A frame that waits for the report waits for this time for an answer of the scheduler."""
 _STUCK = frozenset({"run_stuck", "run_idle"})
 """Kinds of findings that are more important than what is wrong at this moment."""
 _CHECK_S = 3.0
@@ -56,6 +62,9 @@ class LiveSource:
     def __init__(self, directory: Path, settings: Settings, *, waits: bool = True) -> None:
         self._directory = directory
         self._settings = settings
+        self._waits = waits
+        # The other process begins while this one reads the run and loads the screen.
+        self._first = None if waits or not _has_nodes(directory) else _first(directory, settings)
         self._owner = owner_of(directory)
         loaded = LoadedRun(directory, settings)
         self._report: Report = unjudged(loaded, "Teho is making the report of the run so far.")
@@ -68,22 +77,18 @@ class LiveSource:
         self._reported_s = self._checked_s = time.monotonic()
         self._check_pause_s = _CHECK_S
         self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
-        self._policy = policy_of(settings)
-        self._idle = IdleGpus(self._policy)
-        self._input_wait: tuple[float, InputWait | None] = 0.0, None
-        """Monotonic time of the newest report, and the input wait in the minute before it."""
+        self._idle: IdleGpus | None = None
+        """None: there is no report yet, which knows the time before the first sample."""
+        self._input_wait = 0.0, ""
+        """Monotonic time of the newest report, and a sentence about the time just before it."""
         self._is_judged = False
         self._has_ended = self._is_final = False
         """Whether a report was made after the end of the run; whether it has all rows."""
         self._began_s = self._read_s = time.monotonic()
-        is_early = not loaded.run.nodes and bool(absent_hosts(loaded.run))
-        if not is_early and (waits or len(loaded.run.nodes) <= _FEW_NODES):
-            self._renew()
-        else:
-            # The report begins after the first frame, which it would delay.
-            self._reported_s, self._pause_s = float("inf"), _ROWS_S if is_early else _FIRST_S
-            # While a thread makes a report, each sample that is received waits for Python's lock.
-            sys.setswitchinterval(_SWITCH_S)
+        self._asked_limit_s: float | None = None
+        """The time limit that the scheduler reports, if the recording does not have one."""
+        self._has_asked = False
+        self._begin(loaded.run)
         self._viewer = Viewer(directory, loaded.run.nodes, absent_hosts(loaded.run))
         self._knows_end = False
         """Whether the viewer knows the end of the run."""
@@ -93,10 +98,33 @@ class LiveSource:
         )
         self._curves_of: tuple[str, str] | None = None
 
+    def _begin(self, run: Run) -> None:
+        """Begin the first report, make it, or say when it is made."""
+        is_early, is_small = not run.nodes and bool(absent_hosts(run)), len(run.nodes) <= _FEW_NODES
+        self._awaited_s = 0.0
+        if self._first is not None:
+            self._awaited_s = _AWAITED_S if is_small else 0.0
+            self._reporting = threading.Thread(
+                target=self._await, args=(self._first,), name="report", daemon=True
+            )
+            self._reporting.start()
+        elif not is_early and (self._waits or is_small):
+            self._renew()
+        else:
+            # The report begins after the first frame, which it would delay.
+            self._reported_s, self._pause_s = float("inf"), _ROWS_S if is_early else _FIRST_S
+        if not self._waits and (is_early or not is_small):
+            # While a thread makes a report, each sample that is received waits for Python's lock.
+            sys.setswitchinterval(_SWITCH_S)
+
     def poll(self, *, reads_all: bool = False) -> None:
         """Take the samples that have come; begin a new report if it is time."""
         self._reported_s = min(self._reported_s, time.monotonic())
+        if self._awaited_s:
+            self._reporting.join(self._awaited_s)
+            self._awaited_s = 0.0
         self.receive(reads_all=reads_all)
+        self._ask_limit()
         if self._curves_of is not None:
             self._keep(*self._curves_of)
         if self._is_final or self._reporting.is_alive():
@@ -108,6 +136,24 @@ class LiveSource:
                 target=self._renew, kwargs={"is_due": is_due}, name="report", daemon=True
             )
             self._reporting.start()
+
+    def _ask_limit(self) -> None:
+        """Ask the scheduler once for a time limit that the variables of the job do not say."""
+        run = self._run
+        is_over = self._state is not RunState.RUNNING
+        if self._has_asked or is_over or not run.nodes or run.limit_s is not None:
+            return
+        self._has_asked = True
+
+        def ask() -> None:
+            from teho.schedulers.job_end import asked_limit_s
+
+            self._asked_limit_s = asked_limit_s(run, self._settings.home_directory)
+
+        if any(node.allocation.job_id for node in run.nodes):
+            asking = threading.Thread(target=ask, name="limit", daemon=True)
+            asking.start()
+            asking.join(_ANSWER_S if self._waits else 0.0)
 
     def _has_stopped(self, now_s: float) -> bool:
         """Return whether no node has sent a sample for some seconds."""
@@ -123,7 +169,7 @@ class LiveSource:
         return Frame(
             self._report,
             nodes,
-            run.limit_s,
+            run.limit_s or self._asked_limit_s,
             tuple(notes),
             owner=self._owner,
             ended_s=ended_s,
@@ -132,14 +178,15 @@ class LiveSource:
 
     def _alert(self, run: Run, nodes: Sequence[NodeNow]) -> str:
         """Return what is wrong at this moment. A run that is stuck has this in its verdict."""
+        if self._idle is None:
+            return ""
         self._idle.add(nodes)
         if any(finding.kind in _STUCK for finding in self._report.findings):
             return ""
         if sentence := self._idle.sentence(run):
             return sentence
-        judged_s, wait = self._input_wait
-        is_old = time.monotonic() - judged_s > _OLD_S
-        return "" if wait is None or is_old else wait.sentence(self._policy)
+        judged_s, sentence = self._input_wait
+        return "" if time.monotonic() - judged_s > _OLD_S else sentence
 
     def _ended_s(self, run: Run) -> float | None:
         """Return the end of the run, or the last sample if the end is unknown. None: it still runs.
@@ -180,7 +227,14 @@ class LiveSource:
 
     def close(self) -> None:
         """End watching."""
+        if self._first is not None:
+            self._first.end()
         self._viewer.close()
+
+    @property
+    def awaits_report(self) -> bool:
+        """Whether the first report is being made."""
+        return not self._is_judged and self._reporting.is_alive()
 
     @property
     def is_complete(self) -> bool:
@@ -228,32 +282,47 @@ class LiveSource:
         Args:
             is_due: whether it is time for a new report, also if the run continues.
         """
-        began_s = time.thread_time()
+        began_s = used_cpu_s()
         self._checked_s = time.monotonic()
         if is_due:
             self._reported_s = self._checked_s
         try:
             loaded = LoadedRun(self._directory, self._settings)
             self._run, self._state = loaded.run, loaded.state
-            self._check_pause_s = report_pause_s(time.thread_time() - began_s, _CHECK_S)
+            self._check_pause_s = report_pause_s(used_cpu_s() - began_s, _CHECK_S)
             if not is_due and loaded.state is RunState.RUNNING:
                 return
-            report = report_of(loaded)
+            made = reported(loaded)
         except RecordingError as error:  # somebody has deleted or moved the recording
             self._problem, self._pause_s = error.found, REPORT_S
             return
+        self._take(made, used_cpu_s() - began_s)
+
+    def _await(self, first: ChildWork[Reported]) -> None:
+        """Wait for the first report, which another process makes."""
+        try:
+            made = first()
+        except ChildProcessError:
+            return  # the screen has been closed
+        except RecordingError as error:
+            self._problem = error.found
+            return
+        self._take(made, made.cpu_s)
+
+    def _take(self, made: Reported, cpu_s: float) -> None:
+        """Take a report that needed some CPU time."""
         self._problem = ""
-        self._report = report
-        self._watched = loaded.processes
-        if not self._is_judged:
-            self._idle.before(loaded.summary)
-        self._is_judged = True
-        self._input_wait = time.monotonic(), input_wait(loaded.summary.program)
-        if loaded.state is not RunState.RUNNING:
+        self._report = made.report
+        self._watched = made.watched
+        if self._idle is None:
+            self._idle = IdleGpus(made.idle.limits, made.idle)
+        self._input_wait = time.monotonic(), made.input_wait
+        if made.state is not RunState.RUNNING:
             # The recorder of a node may write its last rows a moment after the end of the program.
-            self._is_final = self._has_ended or all(node.sealed for node in loaded.run.nodes)
+            self._is_final = self._has_ended or all(node.sealed for node in made.run.nodes)
             self._has_ended = True
-        self._pause_s = report_pause_s(time.thread_time() - began_s)
+        self._pause_s = report_pause_s(cpu_s)
+        self._is_judged = True
 
     def _load(self, node: str, device: str) -> None:
         """Read what the recording has of a GPU."""
@@ -285,3 +354,14 @@ def _absent(run: Run) -> list[Node]:
         Node(name=host, started_at=run.started_at, period_s=run.period_s)
         for host in absent_hosts(run)
     ]
+
+
+def _has_nodes(directory: Path) -> bool:
+    """Return whether a node of the run has begun to record."""
+    return any((directory / NODES).glob("*.json"))
+
+
+def _first(directory: Path, settings: Settings) -> ChildWork[Reported] | None:
+    """Begin the first report in another process; None: this process cannot start one."""
+    first = ChildWork(lambda: first_report(directory, settings), in_background=True)
+    return first if first.is_in_child else None

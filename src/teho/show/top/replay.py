@@ -135,6 +135,11 @@ class ReplaySource:
     def close(self) -> None:
         """Do nothing."""
 
+    @property
+    def awaits_report(self) -> bool:
+        """Return False: no report is awaited."""
+        return False
+
     def _report_at(self, at_s: float) -> Report:
         if not self._is_summed:
             return self._so_far
