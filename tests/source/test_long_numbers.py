@@ -57,7 +57,7 @@ def test_float64_and_extended_precision_together():
                 ("x = np.sin(real)", "np.sin(real)"),
         ("x = np.sin(hours.astype(float))", "np.sin(hours.astype(float))"),
         ("x = float(hours[0]) * real", "float(hours[0]) * real"),
-        ("x = np.sin(np.asarray(hours, dtype=np.float64))", "np.sin(np.asarray(hours, dtype=np.float64))"),
+        ("x = np.sin(np.asarray(hours, dtype=float))", "np.sin(np.asarray(hours, dtype=float))"),
         ("x = rng.normal(size=9)", "rng.normal(size=9)"),
         # ---- programs that may need the precision ----
         ("print(np.finfo(REAL))", None),
