@@ -55,3 +55,13 @@ def test_the_option_and_what_follows(options, rest, name):
 )
 def test_lines_with_the_whole_table(rest, active, is_found):
     assert bool(names(active=active, rest=rest)) == is_found
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_found"),
+    [("['road', 'species']", True), ("KEYS", True), ("'road'", False), ("['road']", False)],
+)
+def test_several_keys(keys, is_found):
+    source = f"def main(table):\n    return table.groupby({keys}, observed=False).size()\n"
+    active = f"table.groupby({keys}, observed=False).size()"
+    assert bool(found(source, active, PANDAS)) == is_found

@@ -125,7 +125,8 @@ def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> 
         if not any(BACKWARD.search(place_of(frame)) for frame in seen.frames):
             long_s += part_s if seen.state in _NATIVE else 0.0
             short_s += part_s if seen.state is State.PYTHON else 0.0
-        if (option.cores or option.itself) and seen.state not in _NATIVE:
+        is_native = option.cores or option.itself or option.native
+        if is_native and seen.state not in _NATIVE:
             continue
         wall_s += part_s
         is_loading = bool(main.workers) or doing_of(seen) is Doing.LOADING

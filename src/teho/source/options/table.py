@@ -34,6 +34,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     products: bool = False
     widest: bool = False
     itself: bool = False
+    native: bool = False
     rows_of: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     others: tuple[str, ...] = ()

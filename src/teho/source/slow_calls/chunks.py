@@ -193,7 +193,7 @@ def _found(
             "chunk_mb": f"{math.prod(made.chunk) * made.item_bytes / 1e6:.1f}",
             "parts": str(parts),
             "cache": f"{math.ceil(2 * used_bytes / (1 << 20))} * 2**20",
-            "opened": _opened(made, node, level),
+            "opened": _opened(node.value, level.function, level.place.path),
             "smaller": _smaller(part, made),
         },
     )
@@ -275,16 +275,14 @@ def _counts(begin: ast.expr | None, level: Level) -> bool:
     )
 
 
-def _opened(made: _DataSet, node: ast.Subscript, level: Level) -> str:
-    """Return where the file is opened; empty if it is not clear."""
-    for expression, function, path in (
-        (made.call.func, made.at.function, made.at.path),
-        (node.value, level.function, level.place.path),
-    ):
-        for value in _values(root_name(expression), function):
-            match value:
-                case ast.Call(func=ast.Attribute(attr="File") | ast.Name(id="File")):
-                    return f" at {path.rpartition('/')[2]}:{value.lineno}"
+def _opened(node: ast.expr, function: Function, path: str, depth: int = 0) -> str:
+    """Return where the file of an expression is opened; empty if it is not clear."""
+    for value in _values(root_name(node), function) if depth < _DEEPEST else ():
+        match value:
+            case ast.Call(func=ast.Attribute(attr="File") | ast.Name(id="File")):
+                return f" at {path.rpartition('/')[2]}:{value.lineno}"
+            case ast.Call(func=of) | (ast.Subscript() as of):
+                return _opened(of, function, path, depth + 1)
     return ""
 
 

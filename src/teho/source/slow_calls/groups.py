@@ -41,7 +41,9 @@ def find_empty_groups(levels: Sequence[Level], frames: Sequence[Frame]) -> Costl
     if call is None or not all(word.arg for word in call.keywords):
         return None
     given = {word.arg: word.value for word in call.keywords}
-    observed = given.get("observed")
+    observed, keys = given.get("observed"), call.args[0] if call.args else given.get("by")
+    if keys is None or _is_one(keys):
+        return None
     if observed is not None and ast.unparse(observed) != "False":
         return None
     file, frame = level.file, level.frame
@@ -55,6 +57,16 @@ def find_empty_groups(levels: Sequence[Level], frames: Sequence[Frame]) -> Costl
         lines=(frame,),
         words={"call": str(call.lineno)},  # each group-by is an option of its own
     )
+
+
+def _is_one(keys: ast.expr) -> bool:
+    """Return whether a group-by has only one key: then it has no combinations."""
+    match keys:
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return len(items) < 2
+        case ast.Constant() | ast.Subscript() | ast.Attribute() | ast.Lambda():
+            return True
+    return False
 
 
 def _grouped(node: ast.expr, function: Function, line: int, depth: int) -> ast.Call | None:

@@ -90,7 +90,7 @@ def _condition(
     if not _is_inside(pattern, sent, levels):
         return None
     text = " ".join(one.text for one in given[place - 1 : place + 1 + len(pattern)])
-    return given[place - 1].name, text
+    return None if UNKNOWN in text else (given[place - 1].name, text)
 
 
 def _is_inside(pattern: Sequence[Token], sent: Sent, levels: Sequence[Level]) -> bool:
