@@ -353,7 +353,7 @@ class TestJacobians:
     DENSE = of_library("scipy/integrate/_ivp/common.py", "num_jac")
     STEP = of_library("scipy/integrate/_ivp/bdf.py", "BDF._step_impl")
     RATES = own("np.exp(u)", 20, "rates")
-    WORDS = dict.fromkeys(("begin", "random", "pattern", "file", "line", "call"), "x")
+    WORDS = dict.fromkeys(("start", "base", "changes", "pattern", "file", "line", "call"), "x")
 
     def option(self, name):
         at = own("method='BDF'", 41, "run")
@@ -377,7 +377,7 @@ class TestJacobians:
         step = of_library("scipy/integrate/_ivp/lsoda.py", "LSODA._step_impl")
         stacks = (
             seen((step, self.SOLVER, self.CALL), 30.0, State.NATIVE),
-            seen((step, self.SOLVER, self.CALL), 20.0),
+            seen((step, self.SOLVER, self.CALL), 20.0, State.PYTHON),
             seen((self.RATES, step, self.SOLVER, self.CALL), 40.0, State.NATIVE),
         )
         given = made(*stacks, options=(self.option("jacobian_dense_lsoda"),))

@@ -31,7 +31,7 @@ def chunks(made=MADE, loop=LOOP, use=USE, file='path, "w"', active="", library=S
 def test_the_words():
     assert chunks() == {
         "chunks_above_cache": {
-            "chunk_mb": "16.8",
+            "needed_mb": "16.8",
             "parts": "32",
             "cache": "32 * 2**20",
             "opened": " at train.py:13",

@@ -190,7 +190,7 @@ def _found(
         at=Frame(path, function, chunks.lineno, f"chunks={ast.unparse(chunks)}"),
         lines=(frame,),
         words={
-            "chunk_mb": f"{math.prod(made.chunk) * made.item_bytes / 1e6:.1f}",
+            "needed_mb": f"{used_bytes / 1e6:.1f}",
             "parts": str(parts),
             "cache": f"{math.ceil(2 * used_bytes / (1 << 20))} * 2**20",
             "opened": _opened(node.value, level.function, level.place.path),

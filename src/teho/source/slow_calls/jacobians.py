@@ -122,7 +122,12 @@ def _function(node: ast.expr, at: Place, program: Program, depth: int) -> Place 
 
 
 def _words(given: dict[str, ast.expr], level: Level) -> dict[str, str]:
-    """Return the parts of the call that the advice repeats."""
+    """Return the lines that compute the pattern of the Jacobian.
+
+    A value that is not a number (NaN) goes through sums and products of any size, and a small step
+    goes through conditions. So the pattern has all unknowns that a value may depend on. Small steps
+    alone are not enough: far from a flame, the change of the reaction is lost in rounding.
+    """
     fun, begin, args = ast.unparse(given["fun"]), given["t_span"], given.get("args")
     is_pair = isinstance(begin, (ast.Tuple, ast.List)) and begin.elts
     first = ast.unparse(begin.elts[0]) if is_pair else f"{ast.unparse(begin)}[0]"
@@ -136,13 +141,20 @@ def _words(given: dict[str, ast.expr], level: Level) -> dict[str, str]:
     numpy = _numpy(level.function)
     vectorized = given.get("vectorized")
     is_matrix = vectorized is not None and ast.unparse(vectorized) == "True"
-    value = f"{fun}({first}, u[:, None]{rest}).ravel()" if is_matrix else f"{fun}({first}, u{rest})"
+
+    def value(state: str) -> str:
+        if is_matrix:
+            return f"{fun}({first}, {state}[:, None]{rest}).ravel()"
+        return f"{fun}({first}, {state}{rest})"
+
+    begins = f"{numpy}.asarray({ast.unparse(given['y0'])}, dtype=float)"
+    points = f"jac_start + {numpy}.diag({numpy}.full(jac_start.size, step))"
+    each = f"[{value('jac_u')} != jac_base for jac_u in {points}]"
     return {
-        "begin": f"jac_point = 0.99 * {numpy}.asarray({ast.unparse(given['y0'])}, dtype=float)",
-        "random": (
-            f"jac_point += {numpy}.random.default_rng(0).uniform(0.002, 0.008, jac_point.size)"
-        ),
-        "pattern": f"jac_pattern = approx_fprime(jac_point, lambda u: {value}, 1e-6) != 0",
+        "start": f"jac_start = 0.99 * {begins} + 0.005",
+        "base": f"jac_base = {numpy}.asarray({value('jac_start')})",
+        "changes": f"jac_changes = [{each} for step in ({numpy}.nan, 0.001)]",
+        "pattern": f"jac_pattern = {numpy}.any(jac_changes, axis=0).T",
     }
 
 
