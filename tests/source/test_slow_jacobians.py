@@ -58,7 +58,7 @@ def test_the_pattern_of_these_lines():
 
     def rates(t, state, speed):
         heat, fuel = state[:5], state[5:]
-        burn = np.exp(-90.0 * (1.0 - heat)) * np.where(fuel > 1e-12, fuel, 0.0)
+        burn = np.exp(-90.0 * (1.0 - heat)) * fuel + np.where(fuel > 1e-12, fuel, 0.0)
         padded = np.concatenate([[0.0], heat, [heat[-1]]])
         spread = speed * (padded[2:] - 2 * padded[1:-1] + padded[:-2])
         return np.concatenate([1e6 * spread + burn, -burn])
@@ -66,7 +66,7 @@ def test_the_pattern_of_these_lines():
     words = solver()["jacobian_dense"]
     names = {"np": np, "start": np.zeros(10), "speed": 2.0, "rates": rates}
     for line in ("start", "base", "changes", "pattern"):
-        exec(words[line], names)  # noqa: S102 - these are the lines that a user copies
+        exec(words[line], names)
     near = np.abs(np.subtract.outer(np.arange(5), np.arange(5))) < 2
     same = np.eye(5, dtype=bool)
     assert names["jac_pattern"].tolist() == np.block([[near, same], [same, same]]).tolist()
