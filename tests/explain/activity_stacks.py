@@ -18,6 +18,22 @@ STACKS = {
         of_library("PIL/PngImagePlugin.py", "_save"),
         own("tile.save(path)"),
     ),
+    "images_encoded_as_webp": (
+        of_library("PIL/WebPImagePlugin.py", "_save"),
+        of_library("PIL/Image.py", "Image.save"),
+        own("tile.save(path, lossless=True)"),
+    ),
+    "images_encoded_as_avif": (
+        of_library("PIL/AvifImagePlugin.py", "_save"),
+        of_library("PIL/Image.py", "Image.save"),
+        own("tile.save(path)"),
+    ),
+    "images_encoded_as_jpeg2000": (
+        of_library("PIL/ImageFile.py", "_save"),
+        of_library("PIL/Jpeg2KImagePlugin.py", "_save"),
+        of_library("PIL/Image.py", "Image.save"),
+        own("tile.save(path)"),
+    ),
     "images_transformed": (of_library("PIL/Image.py", "Image.resize"), own("im.resize((9, 9))")),
     "hdf5_read": (of_library("h5py/_hl/dataset.py", "Dataset.__getitem__"), own("d[i]")),
     "hdf5_opened": (of_library("h5py/_hl/files.py", "File.__init__"), own("h5py.File(path)")),
@@ -765,6 +781,13 @@ STACKS = {
     "matrices_inverted": (
         of_library("numpy/linalg/_linalg.py", "inv"),
         own("np.linalg.inv(a)"),
+    ),
+    "equations_of_solver": (
+        of_library("scipy/linalg/_decomp_lu.py", "lu_factor"),
+        of_library("scipy/integrate/_ivp/bdf.py", "BDF.__init__.<locals>.lu"),
+        of_library("scipy/integrate/_ivp/bdf.py", "BDF._step_impl"),
+        of_library("scipy/integrate/_ivp/ivp.py", "solve_ivp"),
+        own("solve_ivp(rates, span, start, method='BDF')"),
     ),
     "matrix_exponentials": (
         of_library("scipy/linalg/_matfuncs.py", "expm"),

@@ -313,3 +313,72 @@ class TestProducts:
                 "The option `dtype=np.int64` at train.py:24 chooses integers or booleans, for "
                 "which NumPy has no fast matrix product"
             )
+
+
+class TestShownByTheStacks:
+    AGG = own("groups.agg(n=('n', 'sum'))", 27, "monthly")
+    GROUPS = CostlyOption(
+        name="groups_removed_again",
+        at=own("observed=False", 26, "monthly"),
+        lines=(AGG,),
+        words={"call": "26"},
+    )
+    SUMS = (of_library("pandas/core/groupby/ops.py", "BaseGrouper._cython_operation"), AGG)
+    PRODUCT = (
+        of_library("pandas/core/indexes/multi.py", "MultiIndex.from_product"),
+        of_library("pandas/core/groupby/ops.py", "BaseGrouper._unob_index_and_ids"),
+        AGG,
+    )
+    OLD = (of_library("pandas/core/groupby/groupby.py", "GroupBy._reindex_output"), AGG)
+
+    @pytest.mark.parametrize(
+        ("frames", "wall_s", "count"),
+        [(PRODUCT, 8.0, 1), (OLD, 8.0, 1), (PRODUCT, 4.0, 0), (SUMS, 8.0, 0)],
+    )
+    def test_rows_of_all_combinations(self, frames, wall_s, count):
+        stacks = seen(self.SUMS, 60.0 - wall_s), seen(frames, wall_s)
+        findings = judged(option_costly, made(*stacks, options=(self.GROUPS,)))
+        assert len(findings) == count
+        for finding in findings:
+            assert "Computing this grouped table took 60 % of the run time, mostly at" in (
+                finding.sentence
+            )
+            assert "call of `groupby` at train.py:26: pandas" in finding.action
+
+
+class TestJacobians:
+    CALL = own("solve_ivp(rates, span, start, method='BDF')", 41, "run")
+    SOLVER = of_library("scipy/integrate/_ivp/ivp.py", "solve_ivp")
+    LU = of_library("scipy/integrate/_ivp/bdf.py", "BDF.__init__.<locals>.lu")
+    DENSE = of_library("scipy/integrate/_ivp/common.py", "num_jac")
+    STEP = of_library("scipy/integrate/_ivp/bdf.py", "BDF._step_impl")
+    RATES = own("np.exp(u)", 20, "rates")
+    WORDS = dict.fromkeys(("start", "base", "changes", "pattern", "file", "line", "call"), "x")
+
+    def option(self, name):
+        at = own("method='BDF'", 41, "run")
+        return CostlyOption(name=name, at=at, lines=(self.CALL,), words=self.WORDS)
+
+    def test_calls_for_the_jacobian_and_factors_count(self):
+        stacks = (
+            seen((self.LU, self.STEP, self.SOLVER, self.CALL), 30.0, State.NATIVE),
+            seen((self.RATES, self.DENSE, self.STEP, self.SOLVER, self.CALL), 20.0),
+            seen((self.RATES, self.STEP, self.SOLVER, self.CALL), 40.0),
+        )
+        given = made(*stacks, options=(self.option("jacobian_dense"),))
+        finding = found(option_costly, given)
+        assert "Computing and factorising the Jacobian took 50 % of the run time." in (
+            finding.sentence
+        )
+        others = judged(known_activity, given)  # without the factors, and with no claim
+        assert [one.severity for one in others] == [Severity.HINT]
+
+    def test_of_lsoda_only_its_own_long_calls_count(self):
+        step = of_library("scipy/integrate/_ivp/lsoda.py", "LSODA._step_impl")
+        stacks = (
+            seen((step, self.SOLVER, self.CALL), 30.0, State.NATIVE),
+            seen((step, self.SOLVER, self.CALL), 20.0, State.PYTHON),
+            seen((self.RATES, step, self.SOLVER, self.CALL), 40.0, State.NATIVE),
+        )
+        given = made(*stacks, options=(self.option("jacobian_dense_lsoda"),))
+        assert "took 30 % of the run time" in found(option_costly, given).sentence

@@ -283,6 +283,22 @@ def test_the_time_is_only_that_of_the_line(option, name):
     assert found == ({name: [("train.py:4", option, [4])]} if name else {})
 
 
+@pytest.mark.parametrize(
+    ("options", "name", "text"),
+    [
+        ("lossless=True, quality=100, method=6", "webp_method", "method=6"),
+        ("'AVIF', speed=0", "avif_speed", "speed=0"),
+        ("quality=80, method=4", None, ""),
+        ("quality=100", None, ""),
+        ("'AVIF', speed=8", None, ""),
+    ],
+)
+def test_the_slowest_settings_of_an_encoder(options, name, text):
+    call = f"Image.fromarray(pixels).save(path, {options})"
+    found = search(PNG.replace("{option}", options), ("PIL/WebPImagePlugin.py", call))
+    assert found == ({name: [("train.py:4", text, [4])]} if name else {})
+
+
 def test_a_block_that_limits_threads():
     source = """
     from threadpoolctl import threadpool_limits

@@ -22,6 +22,8 @@ from teho.source.options.table import Option, costly_options
 __all__ = ["OptionTime", "in_words", "is_worth_naming", "option_of_rule", "option_times"]
 
 _NATIVE = (State.NATIVE, State.THREADS)
+_LEAST_BESIDE = 0.1
+"""Least part of the time in the functions that show that the option costs time."""
 
 
 class OptionTime(NamedTuple):
@@ -123,14 +125,15 @@ def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> 
         if not any(BACKWARD.search(place_of(frame)) for frame in seen.frames):
             long_s += part_s if seen.state in _NATIVE else 0.0
             short_s += part_s if seen.state is State.PYTHON else 0.0
-        if (option.cores or option.itself) and seen.state not in _NATIVE:
+        is_native = option.cores or option.itself or option.native
+        if is_native and seen.state not in _NATIVE:
             continue
         wall_s += part_s
         is_loading = bool(main.workers) or doing_of(seen) is Doing.LOADING
         loading_s += part_s if is_loading else 0.0
         lines.add(msgspec.structs.replace(seen, wall_s=part_s))
         stacks[seen.frames] += part_s
-    if not wall_s:
+    if not wall_s or not _is_shown(option, stacks):
         return None
     return OptionTime(
         option,
@@ -157,6 +160,19 @@ def _fits(option: Option, using: frozenset[Frame], seen: Seen) -> bool:
     if option.itself and seen.own_frames and is_library(seen.own_frames[0].file):
         return False
     return not (option.files or option.lines) or _is_in(option.name, seen.frames)
+
+
+def _is_shown(option: Option, stacks: Mapping[tuple[Frame, ...], float]) -> bool:
+    """Return whether functions on the stacks show that the option costs time, if it needs this."""
+    pattern = _any(option.beside)
+    if pattern is None:
+        return True
+    shown_s = sum(
+        wall_s
+        for frames, wall_s in stacks.items()
+        if any(pattern.search(place_of(frame)) for frame in frames)
+    )
+    return shown_s >= _LEAST_BESIDE * sum(stacks.values())
 
 
 @functools.lru_cache(maxsize=65536)

@@ -17,6 +17,7 @@ from teho.model.stack import Frame
 from teho.source.options.files import OwnFiles
 from teho.source.options.integers import IntegerProducts
 from teho.source.options.lines import Lines
+from teho.source.options.long_numbers import LongNumbers
 from teho.source.options.numbers import NumberTypes
 from teho.source.options.results import Parents, parents_of, uses_only
 from teho.source.options.table import Option, costly_options, ends, fits
@@ -90,7 +91,11 @@ class OptionSearch:
         files = self._own.all_parsed if is_named else None
         if files is None:
             return
+        if not self._is_needless(option):
+            return
         kind = IntegerProducts if option.products else NumberTypes
+        if option.widest:
+            kind = LongNumbers
         types = kind(option.numbers, files, self._program)
         for origin, using in lines.of_numbers(types, files).items():
             at = _frame(origin.path, files[origin.path], origin.line, origin.text)

@@ -32,13 +32,16 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     only_in: tuple[str, ...] = ()
     numbers: str = ""
     products: bool = False
+    widest: bool = False
     itself: bool = False
+    native: bool = False
     rows_of: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     here: bool = False
     files: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     cores: bool = False
     cpu: bool = False

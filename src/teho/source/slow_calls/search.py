@@ -13,13 +13,18 @@ from teho.model.stack import Frame
 from teho.source.purity import Purity
 from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.cells import find_unrolled_cell
+from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.forests import find_forest_of_sizes
+from teho.source.slow_calls.groups import find_empty_groups
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
+from teho.source.slow_calls.jacobians import find_dense_jacobian
+from teho.source.slow_calls.likes import find_text_searches
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.pairs import find_compared_pairs
+from teho.source.slow_calls.pictures import find_picture_decoded_again
 from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
@@ -53,5 +58,10 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_model_made_again(levels, purity),
         find_prepared_by_all(levels, purity),
         find_block_of_rank(levels),
+        find_dense_jacobian(levels, purity.program),
+        find_large_chunks(levels, frames, purity),
+        find_empty_groups(levels, frames),
+        find_picture_decoded_again(levels, purity),
+        find_text_searches(levels),
     )
     yield from filter(None, found)
