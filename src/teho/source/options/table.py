@@ -39,6 +39,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     here: bool = False
     files: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    repeats: tuple[str, ...] = ()
+    waits: bool = False
     limits: tuple[str, ...] = ()
     cores: bool = False
     cpu: bool = False

@@ -14,6 +14,7 @@ from teho.source.purity import Purity
 from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.forests import find_forest_of_sizes
+from teho.source.slow_calls.hashes import find_colliding_hash
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.masks import find_masks
@@ -23,7 +24,9 @@ from teho.source.slow_calls.pairs import find_compared_pairs
 from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
+from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.shares import find_prepared_by_all
+from teho.source.slow_calls.whole_arrays import find_whole_arrays
 from teho.source.stack import levels_of
 
 __all__ = ["find_slow_calls"]
@@ -53,5 +56,8 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_model_made_again(levels, purity),
         find_prepared_by_all(levels, purity),
         find_block_of_rank(levels),
+        find_colliding_hash(levels, purity),
+        find_split_request(levels, purity),
+        find_whole_arrays(levels, purity.program),
     )
     yield from filter(None, found)
