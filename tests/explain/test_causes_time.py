@@ -27,6 +27,7 @@ from teho.explain.rules.cpu import (
 )
 from teho.explain.rules.job import fixed_costs_dominate, saving_often
 from teho.model.finding import Severity
+from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame, State
 
 
@@ -193,6 +194,20 @@ class TestPython:
         step = of_library("scipy/integrate/_ivp/rk.py", "rk_step")
         stack = seen((own("-x / (x @ x) ** 1.5"), step, own("solve_ivp(f)")), 60.0, State.PYTHON)
         assert judged(python_bound, watched(process(stack))) == []
+
+    @pytest.mark.parametrize(("sort_s", "is_hint"), [(45.0, True), (35.0, False)])
+    def test_lines_that_work_on_whole_arrays(self, sort_s, is_hint):
+        sort, rest = own("code.sort()", 24, "crossing"), own("accepted += 1", 46, "main")
+        arrays = CostlyOption(name="whole_arrays", at=own("def crossing(chain)", 21), lines=(sort,))
+        stacks = seen((sort,), sort_s, State.PYTHON), seen((rest,), 80 - sort_s, State.PYTHON)
+        made = watched(process(*stacks, costly_options=(arrays,)))
+        (finding,) = judged(python_bound, made)
+        assert (finding.severity is Severity.HINT) is is_hint
+        assert (finding.regain_percent is None) is is_hint
+        if is_hint:
+            assert finding.sentence == (
+                "Python code and short calls of NumPy took 80 % of the time, on one core."
+            )
 
     def test_where_the_program_is_wrapped_by_a_launchers_function(self):
         record = of_library(

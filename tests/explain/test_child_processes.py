@@ -199,3 +199,51 @@ class TestManager:
         child = worker(seen(stack, 97.0, State.THREADS), pid=50)
         finding = found(known_activity, watched(main, child))
         assert finding.sentence.startswith("Copying Python objects")
+
+
+class TestCommands:
+    """A program starts Python for each task, and sleeps until some of the processes have ended."""
+
+    IMPORT = Frame("<frozen importlib._bootstrap>", "_find_and_load", 0, "")
+    LINE = own("from sklearn.ensemble import ExtraTreesClassifier", 15, "<module>")
+    SLEEP = own("time.sleep(2.0)", 56, "search")
+
+    def made(self, count=12, import_s=4.0, work_s=4.0, beside=(), waits=None):
+        crew = [
+            worker(
+                seen((self.IMPORT, self.LINE, *beside), import_s),
+                seen((own("trial(x)", 66), *beside), work_s),
+                pid=20 + n,
+                began_s=101.0 + 12 * (n // 2),
+            )
+            for n in range(count)
+        ]
+        main = process(waits or seen((self.SLEEP,), 90.0, State.SLEEPING), progress=())
+        return watched(main, *crew, parts=[NodePart(cores=8, cores_used=2.0)])
+
+    def of_imports(self, *args, **facts):
+        findings = judged(known_activity, self.made(*args, **facts))
+        return [one for one in findings if one.sentence.startswith("Importing")]
+
+    def test_each_command_imports_again(self):
+        sleep, imports = judged(known_activity, self.made())
+        assert sleep.sentence.startswith("Sleeping took 90 % of the time")
+        # Two processes at a time: 12 · 4 s / 2.
+        assert imports.sentence.startswith("Importing modules took 24 % of the time")
+        assert "train.py:15" in imports.sentence
+        assert "`with concurrent.futures.ProcessPoolExecutor(2) as pool:" in imports.action
+
+    def test_a_program_that_waits_for_each_command(self):
+        waits = seen(
+            (of_python("subprocess.py", "Popen.wait"), own("p.wait()", 56)), 90.0, State.PROCESS
+        )
+        (imports,) = self.of_imports(waits=waits)
+        assert "ProcessPoolExecutor" in imports.action
+
+    def test_workers_of_multiprocessing_are_kept(self):
+        (imports,) = self.of_imports(beside=(BOOT,))
+        assert "Keep the worker processes for the whole run" in imports.action
+
+    def test_a_few_commands_or_short_imports(self):
+        assert self.of_imports(7) == []
+        assert self.of_imports(import_s=1.0, work_s=7.0) == []

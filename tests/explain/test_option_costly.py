@@ -291,6 +291,78 @@ class TestSlowCalls:
         assert "ORDER BY day" in findings[1].action
 
 
+class TestHashes:
+    SEARCH = own("cell in ice", 39, "grow")
+    EQUAL = (own("self.x == other.x", 14, "Cell.__eq__"), SEARCH)
+    HASH = (own("hash(self.x + self.y)", 17, "Cell.__hash__"), SEARCH)
+    OPTION = CostlyOption(
+        name="hashes_collide",
+        at=own("return hash(self.x + self.y)", 17, "__hash__"),
+        lines=(SEARCH,),
+        words={"owner": "Cell", "new": "return hash((self.x, self.y))"},
+    )
+
+    def made(self, equal_s, hash_s, search_s=20.0):
+        stacks = seen(self.EQUAL, equal_s), seen(self.HASH, hash_s), seen((self.SEARCH,), search_s)
+        return made(*stacks, options=(self.OPTION,))
+
+    def test_names_the_hash_and_the_search(self):
+        finding = found(option_costly, self.made(40.0, 3.0))
+        assert finding.sentence == (
+            "The line `return hash(self.x + self.y)` at train.py:17 gives many objects that are "
+            "not equal the same hash. Each search in a set or dictionary then compares the object "
+            "with many others. Searching in sets and dictionaries took 63 % of the run time, "
+            "mostly at train.py:14."
+        )
+        assert finding.action.startswith(
+            "In the class `Cell`, write `return hash((self.x, self.y))` at train.py:17. "
+        )
+
+    def test_instead_of_the_search_in_a_list(self):
+        assert judged(known_activity, self.made(5.0, 1.0, 60.0)) == []
+
+    @pytest.mark.parametrize(("equal_s", "count"), [(29.0, 0), (31.0, 1)])
+    def test_objects_that_are_compared_about_once(self, equal_s, count):
+        assert len(judged(option_costly, self.made(equal_s, 10.0))) == count
+
+
+class TestRequests:
+    READ = own("read_exact(link, 8)", 43, "scan")
+    OPTION = CostlyOption(
+        name="request_in_two_parts",
+        at=own("link.sendall(body)", 42, "scan"),
+        lines=(READ,),
+        words={
+            "link": "link", "new": 'link.sendall(b"".join((head, body)))', "first": "line 41",
+            "made": "train.py:60",
+        },
+    )  # fmt: skip
+
+    def made(self, state, used=0.2, read_s=80.0):
+        stack = seen((own("link.recv(n)", 15, "read_exact"), self.READ), read_s, state)
+        return made(stack, options=(self.OPTION,), parts=quiet_node(used=used))
+
+    @pytest.mark.parametrize("state", [State.NETWORK, State.PROCESS])
+    def test_names_both_parts(self, state):
+        finding = found(option_costly, self.made(state))
+        assert finding.sentence.startswith(
+            "The call `link.sendall(body)` at train.py:42 sends the second part of a request. "
+        )
+        assert "Waiting for the answers took 80 % of the run time" in finding.sentence
+        assert '`link.sendall(b"".join((head, body)))` at train.py:42, and remove line 41.' in (
+            finding.action
+        )
+        assert "directly after the connection is made at train.py:60." in finding.action
+        assert finding.certainty is Certainty.LIKELY
+
+    def test_time_that_reading_computes_does_not_count(self):
+        assert judged(option_costly, self.made(State.NATIVE)) == []
+
+    @pytest.mark.parametrize(("used", "count"), [(0.5, 1), (0.6, 0)])
+    def test_another_process_that_computes_the_answers(self, used, count):
+        assert len(judged(option_costly, self.made(State.PROCESS, used))) == count
+
+
 class TestProducts:
     LINE = own("counts.T @ counts", 25, "r_squared")
     TYPE = option("integer_products", "dtype=np.int64", 24, [LINE])

@@ -10,6 +10,7 @@ from explain.scenario_parts import figures, found, judged
 from explain.scenarios import SCENARIOS
 from teho.explain.rules.cpu import known_activity, pool_restarted
 from teho.model.finding import Certainty
+from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame, State
 
 SCENARIO = "makes_a_pool_for_each_step"
@@ -78,6 +79,55 @@ def test_without_the_call_the_waiting_line_is_named():
     finding = found(pool_restarted, of(*AGAIN, call="main()"))
     assert "one after the other, and waited for them at train.py:47." in finding.sentence
     assert "`pool = Pool(...)`" in finding.action
+
+
+def with_option(made, text="maxtasksperchild=1"):
+    """Return the same run with an option that replaces the workers."""
+    _, summary = made
+    (main,) = summary.program.mains
+    option = CostlyOption(name="workers_replaced", at=own(text, 46, "main"))
+    one = msgspec.structs.replace(main.process, costly_options=(option,))
+    return watched(one, *main.children)
+
+
+ONE_BY_ONE = tuple(100.0 + 4 * n for n in range(20))
+
+
+def test_workers_that_an_option_replaces():
+    finding = found(pool_restarted, with_option(of(*ONE_BY_ONE)))
+    # Two workers at a time, of which each imported for 2 of 8 s: 18 · 2 s / 1.9.
+    assert finding.sentence == (
+        "The option `maxtasksperchild=1` at train.py:46 replaces the worker processes of the pool "
+        "after each task. 18 new processes started Python and imported all modules: this took 19 "
+        "to 28 % of the run time."
+    )
+    assert finding.action.startswith("Remove `maxtasksperchild=1` at train.py:46. ")
+    assert judged(known_activity, with_option(of(*ONE_BY_ONE))) == []
+
+
+def test_workers_that_are_replaced_at_the_same_time():
+    finding = found(pool_restarted, with_option(of(*AGAIN)))
+    assert "`maxtasksperchild=1`" in finding.sentence
+    # After several tasks, the workers would not all end at the same time: these are pools.
+    finding = found(pool_restarted, with_option(of(*AGAIN), "max_tasks_per_child=5"))
+    assert "10 pools" in finding.sentence
+    finding = found(pool_restarted, with_option(of(*ONE_BY_ONE), "max_tasks_per_child=5"))
+    assert "after 5 tasks" in finding.sentence
+    finding = found(pool_restarted, with_option(of(*ONE_BY_ONE), "maxtasksperchild=TASKS"))
+    assert "after a few tasks" in finding.sentence
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        of(*ONE_BY_ONE, boot=FORKED),  # a forked worker has all modules
+        of(*ONE_BY_ONE, import_s=0.1, work_s=7.0, unseen_s=0.1),  # a short start
+        of(*(100.0 for _ in range(20))),  # the workers have not ended
+        of(*ONE_BY_ONE[:4]),
+    ],
+)
+def test_replaced_workers_that_cost_little(made):
+    assert judged(pool_restarted, with_option(made)) == []
 
 
 @pytest.mark.parametrize(("pools", "count"), [(3, 0), (4, 1)])

@@ -238,6 +238,82 @@ def test_the_caller_may_change_the_result(returned, is_changed):
     assert one.is_changed is is_changed
 
 
+MAKERS = {
+    "a full array": ("np.full(n + 1, np.inf)", False),
+    "zeros": ("np.zeros((n, 3))", False),
+    "zeros of the same shape": ("np.zeros_like(matrix)", False),
+    "a list of zeros": ("[0] * n", False),
+    "a copy": ("matrix.copy()", False),
+    "a list of a range": ("list(range(n))", False),
+    "an inverse": ("np.linalg.inv(matrix)", True),
+    "an array of numbers that are computed": ("np.sqrt(matrix)", True),
+    "a list of computed items": ("list(map(str, matrix))", True),
+}
+
+
+@pytest.mark.parametrize(("call", "is_found"), MAKERS.values(), ids=[*MAKERS])
+@pytest.mark.parametrize("change", ["fresh[1] = step", "np.add(fresh, 1, out=fresh)", "fresh += 1"])
+def test_a_new_object_that_is_changed_costs_as_much_as_a_copy(call, is_found, change):
+    source = f"""
+    def main(matrix, n):
+        for step in range(100):
+            fresh = {call}
+            {change}
+            fit(fresh)
+    """
+    assert bool(found(source, call)) is is_found
+
+
+def test_a_new_object_that_is_only_read_may_be_kept():
+    source = """
+    def main(matrix, n):
+        for step in range(100):
+            fresh = np.zeros(n)
+            fit(fresh)
+    """
+    assert found(source, "np.zeros(n)") == [("np.zeros(n)", "for step in range(100)", True)]
+
+
+def test_a_function_that_only_makes_an_object():
+    source = """
+    def empty(n):
+        grid = np.zeros((n, n))
+        return grid
+    def filled(n):
+        grid = np.zeros((n, n))
+        grid[0] = np.fft.fft(np.ones(n))
+        return grid
+    def main(n):
+        for step in range(100):
+            a, b = empty(n), filled(n)
+            a[0] = step
+            b[0] = step
+    """
+    assert found(source, "empty(n)", "np.zeros((n, n))") == []
+    assert found(source, "filled(n)", "np.fft.fft(np.ones(n))") != []
+
+
+def test_an_operation_in_place_is_not_the_call_in_its_value():
+    source = """
+    def cost(a, b):
+        local = a @ b.T
+        local += (a * a).sum(axis=1)[:, None]
+        local -= np.sin(a)
+        return local
+    def main(phrases):
+        first = np.ones((3, 3))
+        for other in phrases:
+            fit(cost(first, other))
+    """
+    loop = "for other in phrases"
+    assert found(source, "cost(first, other)", "local += (a * a).sum(axis=1)[:, None]") == []
+    assert found(source, "cost(first, other)", "local -= np.sin(a)") == []
+    assert found(source, "cost(first, other)", "(a * a).sum(axis=1)") == [
+        ("(a * a).sum(axis=1)", loop, True)
+    ]
+    assert found(source, "cost(first, other)", "np.sin(a)") == [("np.sin(a)", loop, True)]
+
+
 def test_a_result_that_is_not_used():
     source = """
     def main(model):

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, Union
 import msgspec
 
 from teho.config.toml import read_toml
-from teho.explain.children import only_answers, worked_s
+from teho.explain.children import most_at_once, only_answers, worked_s
 from teho.explain.where import IMPORTS, LineTimes, doing_in, doing_of, place_of
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame, Seen, State, is_library
@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 ANOMALY_MODE = "anomaly_mode"
+_FOR_COMMANDS = ("sleeping", "programs_started")
+"""Activities of a program that starts commands and waits until they have ended."""
 _TRACEBACKS = "warnings_formatted"
 _FILE = Path(__file__).with_name("activities.toml")
 _AWAITED = frozenset((Doing.LOADING, Doing.PROCESS, Doing.WAITING, Doing.SLEEPING, Doing.LOCK))
@@ -330,6 +332,15 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
             for seen in stacks:
                 found[name].add(seen, -idle if _ends_workers(found[name].activity, seen) else -1.0)
     has_many = len(main.children) >= _MANY_CHILDREN
+    # A program that sleeps until its commands have ended waits for what they do.
+    slept_s = sum(found[name].wall_s for name in _FOR_COMMANDS)
+    slept_s = slept_s if has_many and not main.workers else 0.0
+    at_once = most_at_once(main.children)
+    for _, seen, wall_s in stacks_of_others(main, slept_s):
+        activity = activity_of(seen)
+        if activity is not None and activity.only_in_children:
+            weight = min(wall_s / seen.wall_s, 1 / at_once)
+            found[activity.name].add(seen, weight, is_elsewhere=True)
     for _, seen, wall_s in stacks_of_others(main, awaited_s):
         activity = activity_of(seen)
         if activity is not None and (has_many or not activity.only_in_children):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import takewhile
 
 from teho.explain.where import doing_in, is_for_next_task, place_of
@@ -10,7 +11,7 @@ from teho.model.program import Doing, MainProcess
 from teho.model.stack import Seen, is_library
 from teho.model.watched import WatchedProcess
 
-__all__ = ["only_answers", "worked_s"]
+__all__ = ["most_at_once", "only_answers", "worked_s"]
 
 _MANAGER = re.compile(r"multiprocess(ing)?/managers\.py:(BaseManager\.)?_run_server$")
 _BOOTSTRAP = re.compile(r"/multiprocess(ing)?/process\.py:(BaseProcess\.)?_bootstrap$")
@@ -40,11 +41,16 @@ def worked_s(main: MainProcess) -> float:
     works = [_worked_s(one) for one in main.children]
     if not works:
         return 0.0
-    most = max(
-        sum(other.began_s <= one.began_s < other.until_s for other in main.children)
-        for one in main.children
+    return max(*works, sum(works) / most_at_once(main.children))
+
+
+def most_at_once(processes: Sequence[WatchedProcess]) -> int:
+    """Return how many of some processes were there at the same time, at most; at least 1."""
+    counts = (
+        sum(other.began_s <= one.began_s < other.until_s for other in processes)
+        for one in processes
     )
-    return max(*works, sum(works) / max(1, most))
+    return max(1, max(counts, default=1))
 
 
 def _worked_s(process: WatchedProcess) -> float:

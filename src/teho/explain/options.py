@@ -19,11 +19,23 @@ from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame, Seen, State, is_library
 from teho.source.options.table import Option, costly_options
 
-__all__ = ["OptionTime", "in_words", "is_worth_naming", "option_of_rule", "option_times"]
+__all__ = [
+    "OptionTime",
+    "in_words",
+    "is_worth_naming",
+    "lines_of_option",
+    "option_of_rule",
+    "option_times",
+    "options_of_rule",
+]
 
 _NATIVE = (State.NATIVE, State.THREADS)
 _LEAST_BESIDE = 0.1
 """Least part of the time in the functions that show that the option costs time."""
+_WAITS = (State.NETWORK, State.PROCESS, State.WAITING)
+"""States of a thread that waits for data on a connection."""
+_REPEATS = 3.0
+"""Times the time of a method that is called once, from which the other one is called again."""
 
 
 class OptionTime(NamedTuple):
@@ -86,6 +98,36 @@ def option_of_rule(main: MainProcess, rule: str, activity: str = "") -> str | No
     return None
 
 
+def options_of_rule(main: MainProcess, rule: str) -> Iterator[tuple[str, Frame]]:
+    """Yield the advice about each option that another rule names, and its first place.
+
+    Args:
+        main: the process.
+        rule: the kind of the rule.
+    """
+    for option, places in _options(main):
+        if option.rule == rule:
+            at = [one.at for one in places]
+            yield in_words(option.advice, at, places[0].words), at[0]
+
+
+def lines_of_option(main: MainProcess, name: str) -> frozenset[Frame]:
+    """Return the lines of a program to which an option of the table belongs.
+
+    Args:
+        main: the process.
+        name: the option's name in the table.
+    """
+    processes = (main.process, *main.workers, *main.children)
+    return frozenset(
+        line
+        for process in processes
+        for one in process.costly_options
+        if one.name == name
+        for line in one.lines
+    )
+
+
 def in_words(advice: str, places: Sequence[Frame], words: Mapping[str, str]) -> str:
     """Return the advice of the table with an option, its places, and parts of the source."""
     options = [f"`{one.short_text}` at {one.short_place}" for one in places]
@@ -114,6 +156,7 @@ def _options(main: MainProcess) -> Iterator[tuple[Option, Sequence[CostlyOption]
 
 def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> OptionTime | None:
     wall_s = loading_s = long_s = short_s = 0.0
+    repeated_s = dict.fromkeys(option.repeats, 0.0)
     lines = LineTimes()
     stacks: defaultdict[tuple[Frame, ...], float] = defaultdict(float)
     using = frozenset(line for one in places for line in one.lines)
@@ -128,12 +171,19 @@ def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> 
         is_native = option.cores or option.itself or option.native
         if is_native and seen.state not in _NATIVE:
             continue
+        if option.waits and seen.state not in _WAITS:
+            continue
+        methods = {frame.function.rpartition(".")[2] for frame in seen.own_frames}
+        for method in methods.intersection(repeated_s):
+            repeated_s[method] += part_s
         wall_s += part_s
         is_loading = bool(main.workers) or doing_of(seen) is Doing.LOADING
         loading_s += part_s if is_loading else 0.0
         lines.add(msgspec.structs.replace(seen, wall_s=part_s))
         stacks[seen.frames] += part_s
     if not wall_s or not _is_shown(option, stacks):
+        return None
+    if option.repeats and repeated_s[option.repeats[0]] < _REPEATS * repeated_s[option.repeats[1]]:
         return None
     return OptionTime(
         option,

@@ -49,6 +49,7 @@ class _Functions(msgspec.Struct, forbid_unknown_fields=True):
     readers: list[str]
     outside: list[str]
     elementwise: list[str]
+    makers: list[str]
 
 
 class _Methods(msgspec.Struct, forbid_unknown_fields=True):
@@ -59,6 +60,7 @@ class _Methods(msgspec.Struct, forbid_unknown_fields=True):
     views: frozenset[str]
     impure: frozenset[str]
     elementwise: frozenset[str]
+    makers: frozenset[str]
 
 
 class _Names(msgspec.Struct, forbid_unknown_fields=True):

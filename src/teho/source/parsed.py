@@ -213,6 +213,23 @@ class SourceFile:
             self._active[line, text] = find_active(node, self.lines, line, text)
         return self._active[line, text]
 
+    def changes_in_place(self, line: int, text: str) -> bool:
+        """Return whether a frame executes a statement such as `x += f(y)`, as far as is known.
+
+        Args:
+            line: the frame's line.
+            text: the expression's text, or the text of the whole line.
+        """
+        if "=" not in text:
+            return False
+        for one in self.function_at(line).nodes:
+            if isinstance(one, ast.AugAssign) and one.lineno == line:
+                whole, target = self.text_of(one), self.text_of(one.target)
+                is_begin = whole.startswith(text) and len(text) > len(target)
+                if is_begin or text.startswith(whole):
+                    return True
+        return False
+
     def text_of(self, node: ast.expr | ast.stmt) -> str:
         """Return the text of an expression or a statement, as one line."""
         end = node.end_lineno or node.lineno, node.end_col_offset or 0

@@ -16,7 +16,7 @@ import msgspec
 from teho.model.in_source import Repeated
 from teho.model.stack import Frame
 from teho.source.inputs import Inputs, Value
-from teho.source.known import is_cached
+from teho.source.known import fits, is_cached, known
 from teho.source.parsed import Loop, root_name
 from teho.source.program import Place
 from teho.source.purity import Purity
@@ -26,6 +26,9 @@ __all__ = ["find_repeated"]
 
 _ITERATORS = frozenset(("enumerate", "zip", "range", "reversed", "map", "filter", "iter"))
 """Functions that compute nothing before their items are used."""
+_COLLECTIONS = (ast.Name, ast.Attribute, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.Constant)
+_CONVERTERS = frozenset(("list", "dict", "set", "deque", "OrderedDict"))
+"""Functions that copy a collection, but run the code that computes the items of an iterator."""
 
 
 def find_repeated(frames: Sequence[Frame], purity: Purity) -> list[Repeated]:
@@ -62,11 +65,12 @@ def find_repeated(frames: Sequence[Frame], purity: Purity) -> list[Repeated]:
                 # The cache of a function has the one result after the first iteration.
                 is_kept = has_cache and value is Value.SAME
                 if value <= Value.REPEATS and value not in found and not is_kept:
+                    is_changed = _is_changed(levels[at : number + 1], purity)
+                    if is_changed and _only_makes(levels[-1].node, levels[-1].place, purity):
+                        continue  # the copy that each iteration then needs takes as long
                     one = _repeated(levels, number, at, loop, value)
                     found[value] = msgspec.structs.replace(
-                        one,
-                        has_cache=has_cache,
-                        is_changed=_is_changed(levels[at : number + 1], purity),
+                        one, has_cache=has_cache, is_changed=is_changed
                     )
         if Value.SAME in found:
             break
@@ -97,6 +101,31 @@ def _is_changed(levels: Sequence[Level], purity: Purity) -> bool:
         if level.caller or not purity.changes.is_returned(level.node, level.place):
             return False
     return False
+
+
+def _only_makes(node: ast.expr | None, at: Place, purity: Purity) -> bool:
+    """Return whether an expression makes an object, and computes nothing: `np.full(n, 0.0)`.
+
+    Args:
+        node: the expression.
+        at: the function that it is in.
+        purity: the program.
+    """
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return any(isinstance(one, ast.List) for one in (node.left, node.right))  # `[0] * n`
+    if not isinstance(node, ast.Call):
+        return False
+    called = purity.program.called(node, at)
+    if not isinstance(called, str):
+        method = node.func if called is None else None
+        return isinstance(method, ast.Attribute) and method.attr in known().methods.makers
+    if called.rpartition(".")[2] not in _CONVERTERS:
+        return fits("makers", called)
+    return all(isinstance(one, _COLLECTIONS) or _is_range(one) for one in node.args)
+
+
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and root_name(node.func) == "range"
 
 
 def _may_be_repeated(level: Level, purity: Purity) -> bool:

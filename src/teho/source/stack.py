@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from teho.model.stack import Frame, is_library
@@ -107,6 +108,8 @@ def levels_of(frames: Sequence[Frame], program: Program) -> list[Level]:
             return []  # what happens in this function is not known
         inner = frames[place - 1] if place else None
         function, node = file.function_at(frame.line), file.active(frame.line, frame.text)
+        if inner is None and file.changes_in_place(frame.line, frame.text):
+            node = None  # the operation takes the time, and not the call in its value
         if isinstance(node, ast.Await):
             node = node.value
         if frame.function.endswith("<lambda>") and node is not None:
@@ -139,10 +142,11 @@ def argument(levels: Sequence[Level], number: int, name: str) -> ast.expr | None
     if not isinstance(call, ast.Call) or levels[number].caller:
         return None
     target = call.func.attr if isinstance(call.func, ast.Attribute) else root_name(call.func)
-    has_stars = any(isinstance(one, ast.Starred) for one in call.args)
-    if target != function.name or has_stars or not all(word.arg for word in call.keywords):
+    if target != function.name:
         return None
-    given = dict(zip(function.params_of_call, call.args, strict=False))
+    # In `scan(link, *angles)`, only the parameters before the star are clear.
+    placed = takewhile(lambda one: not isinstance(one, ast.Starred), call.args)
+    given = dict(zip(function.params_of_call, placed, strict=False))
     return given.get(name) or next((w.value for w in call.keywords if w.arg == name), None)
 
 

@@ -42,6 +42,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     files: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    repeats: tuple[str, ...] = ()
+    waits: bool = False
     limits: tuple[str, ...] = ()
     cores: bool = False
     cpu: bool = False

@@ -16,6 +16,7 @@ from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.forests import find_forest_of_sizes
 from teho.source.slow_calls.groups import find_empty_groups
+from teho.source.slow_calls.hashes import find_colliding_hash
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.jacobians import find_dense_jacobian
@@ -28,7 +29,9 @@ from teho.source.slow_calls.pictures import find_picture_decoded_again
 from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
+from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.shares import find_prepared_by_all
+from teho.source.slow_calls.whole_arrays import find_whole_arrays
 from teho.source.stack import levels_of
 
 __all__ = ["find_slow_calls"]
@@ -63,5 +66,8 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_empty_groups(levels, frames),
         find_picture_decoded_again(levels, purity),
         find_text_searches(levels),
+        find_colliding_hash(levels, purity),
+        find_split_request(levels, purity),
+        find_whole_arrays(levels, purity.program),
     )
     yield from filter(None, found)

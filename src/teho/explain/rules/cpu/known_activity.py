@@ -21,6 +21,7 @@ from teho.explain.activities import (
     activity_times,
     detects_anomalies,
 )
+from teho.explain.children import most_at_once
 from teho.explain.compiles import compiled_again, compiles_again
 from teho.explain.coroutines import (
     CallTime,
@@ -31,9 +32,9 @@ from teho.explain.coroutines import (
 )
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.messages import OBJECTS_PASSED, objects_made_before, small_messages
-from teho.explain.options import is_worth_naming, option_of_rule, option_times
+from teho.explain.options import is_worth_naming, lines_of_option, option_of_rule, option_times
 from teho.explain.plans import plan_times
-from teho.explain.pools import POOL_STARTS, lost_restarts
+from teho.explain.pools import POOL_STARTS, are_commands, lost_restarts, replaced_workers
 from teho.explain.program_context import in_lines
 from teho.explain.queries import column_filter, index_times
 from teho.explain.repeated import repeated_times
@@ -118,6 +119,7 @@ _SERVER = "server_awaited"
 _STREAM = "stream_received"
 _OBJECTS_OF_RANKS = "ranks_exchange_objects"
 """Names in activities.toml."""
+_IMPORTED = "imported_again"
 _DATABASES = frozenset(("database", "rows_queried"))
 """Names in activities.toml."""
 _COMPARE_COLUMN = (
@@ -129,11 +131,19 @@ _AWAIT = (
     "Instead of sleeping, call a function that returns as soon as a child process is ready: "
     "`Process.join()`, `Popen.wait()`, `Connection.recv()` or `Queue.get()`."
 )
+_IN_WORKERS = ", in the program's worker processes"
+_WORKERS = (
+    "Each command starts Python and imports the modules again. Instead of starting a command "
+    "for each task, let a few worker processes do all tasks: "
+    "`with concurrent.futures.ProcessPoolExecutor({}) as pool: results = list(pool.map(f, "
+    "tasks))`. Here, `f` is the function that the command executes for one task."
+)
 _REGAIN_AWAITED = (0.1, 0.6)
 """Part of a sleep that is saved if the program wakes up as soon as its child processes are ready:
 on average they are ready in the middle of a pause."""
 _MOST_OF_A_LIFE = 0.9
 """A child process that lived for this part of the time did not end while the program waited."""
+_OF_LISTS = frozenset(("lists_copied", "lists_searched"))
 _OF_JAX = frozenset(("jax_compiled_again", "jax_traced_again"))
 
 
@@ -144,7 +154,8 @@ def judge(context: ProgramContext) -> Findings:
         options = [
             one
             for one in option_times(main)
-            if not one.option.cores and is_worth_naming(context, main, one.wall_s, large)
+            if not (one.option.cores or one.option.waits)
+            and is_worth_naming(context, main, one.wall_s, large)
         ]
         awaited = (*reopened_times(main), *_in_turn(context, main))
         wholes = [one for one in whole_times(main) if one.is_lost()]
@@ -157,11 +168,18 @@ def judge(context: ProgramContext) -> Findings:
         # In a short run, the set-up takes a larger share than it will in a longer one.
         is_long = main.process.wall_s >= context.limit("work_min_s")
         times = activity_times(main, with_set_up=is_long)
-        restarts = lost_restarts(context, main)
+        restarts = replaced_workers(context, main) or lost_restarts(context, main)
         objects = next((one for one in times if one.activity.name == _OBJECTS_OF_RANKS), None)
         if objects is not None and _counts(context, main, objects):
             made = objects_made_before(main, objects)
             named = named.union(made.stacks if made is not None else ())
+        # What looks like the search in a list may be one in an array.
+        on_arrays = lines_of_option(main, "whole_arrays")
+        arrays = {
+            seen.frames
+            for seen in main.process.stacks
+            if seen.frames[:1] and seen.frames[0] in on_arrays
+        }
         for time in times:
             # JAX compiles and traces each function once: only the program's facts show repetition.
             most = context.limit("compiles_max")
@@ -178,6 +196,8 @@ def judge(context: ProgramContext) -> Findings:
             )
             is_read = time.activity.kind is ActivityKind.WORK or time.activity.name in _DATABASES
             others = named | read_again if is_read else named
+            if time.activity.name in _OF_LISTS:
+                others |= arrays
             is_named = _part_of(time, others) >= context.limit("named_part")
             is_new = not (is_once or is_reported or is_named)
             if is_new and _counts(context, main, time):
@@ -249,6 +269,9 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     least, most = activity.regain
     sentence = f"{capital(activity.what)} took {share:.0f} % of the time{_where(time)}."
     action = option_of_rule(main, "known_activity", activity.name) or activity.advice
+    if activity.name == _IMPORTED and are_commands(main):
+        sentence = sentence.replace(_IN_WORKERS, ", in the commands that the program starts")
+        action = _WORKERS.format(most_at_once(main.children))
     query = column_filter(main, time.stacks) if activity.name in _DATABASES else None
     if query is not None:
         sentence += (
@@ -355,7 +378,7 @@ def _certainty(activity: Activity) -> Certainty | None:
 
 def _where(time: ActivityTime) -> str:
     """Return the line that led to most of it, and whether it was in other processes."""
-    others = ", in the program's worker processes" if time.in_others else ""
+    others = _IN_WORKERS if time.in_others else ""
     if not time.lines:
         return others
     frame = time.lines[0][0]

@@ -47,6 +47,12 @@ THRESHOLDS = {
         "this threshold is higher, because threads of Python and of the libraries use some CPU "
         "time too",
     ),
+    "answering_cores_max": chosen(
+        0.5,
+        "cores",
+        "if the job uses more, perhaps another of its processes computes the answers for which "
+        "the program waits",
+    ),
     "without_core_percent": chosen(
         10.0,
         "%",
@@ -64,6 +70,8 @@ MUTES_BECAUSE = "this finding names the option that costs the time"
 SAME_LOSS_AS = ("known_activity", "saving_often")
 _OPTION = re.compile(r"\w+=")
 """Begin of an argument with its name."""
+_LINE = re.compile(r"return\b")
+"""Begin of a statement that a finding names as a whole line."""
 _CLAUSE = re.compile(r"(LIMIT|OFFSET) ")
 """Begin of a clause of SQL."""
 _MOST = 0.5
@@ -88,7 +96,16 @@ def _costs(context: ProgramContext, main: MainProcess, time: OptionTime) -> bool
     """Return whether an option costs time on this machine."""
     if time.option.cpu and context.gpus:
         return False
+    if time.option.waits and not _is_idle(context, main):
+        return False
     return not time.option.cores or _leaves_cores(context, main, time)
+
+
+def _is_idle(context: ProgramContext, main: MainProcess) -> bool:
+    """Return whether the cores are idle, so that no process of the job computes the answers."""
+    node = context.node_of(main)
+    used = context.figure(node, "CPU cores used", node.cpu_cores_used) if node else None
+    return used is not None and used <= context.limit("answering_cores_max")
 
 
 def _leaves_cores(context: ProgramContext, main: MainProcess, time: OptionTime) -> bool:
@@ -159,4 +176,6 @@ def _noun(text: str) -> str:
         return "option"
     if _CLAUSE.match(text):
         return "clause"
+    if _LINE.match(text):
+        return "line"
     return "setting" if " = " in text else "call"

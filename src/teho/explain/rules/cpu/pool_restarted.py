@@ -1,13 +1,19 @@
-"""The program makes a new pool of worker processes again and again.
+"""The program starts the worker processes of a pool again and again.
 
 With the start methods `spawn` and `forkserver`, each new worker starts Python and imports all
 modules of the program again. Before this is done, the worker cannot work. Teho reports pools that
-the program makes one after the other. One pool for the whole run does the same work.
+the program makes one after the other, and pools whose workers end after a few tasks
+(`maxtasksperchild=1`). The same workers can work for the whole run.
 """
 
 from __future__ import annotations
 
-from teho.explain.pools import PoolRestarts, lost_restarts
+from teho.explain.pools import (
+    PoolRestarts,
+    WorkersReplaced,
+    lost_restarts,
+    replaced_workers,
+)
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, Threshold
 from teho.model.program import MainProcess
 
@@ -23,8 +29,11 @@ def judge(context: ProgramContext) -> Findings:
     it counts as half of the time between the begin of a worker and its first sample.
     """
     for main in context.mains[:1]:
+        replaced = replaced_workers(context, main)
         found = lost_restarts(context, main)
-        if found is not None:
+        if replaced is not None:
+            yield _replaced(context, main, replaced)
+        elif found is not None:
             yield _found(context, main, found)
 
 
@@ -44,6 +53,29 @@ def _found(context: ProgramContext, main: MainProcess, found: PoolRestarts) -> L
             Evidence("workers before their first sample", found.unseen_s, "s"),
         ),
         action=_action(found),
+        regain_percent=(least, most),
+        lines=found.lines,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _replaced(context: ProgramContext, main: MainProcess, found: WorkersReplaced) -> Located:
+    wall_s = main.process.wall_s
+    least = min(100.0, 100 * found.import_s / wall_s)
+    most = min(100.0, 100 * (found.import_s + found.unseen_s) / wall_s)
+    after = "a few tasks" if found.tasks is None else f"{found.tasks} tasks"
+    after = "each task" if found.tasks == 1 else after
+    return context.lost(
+        f"The option `{found.option.short_text}` at {found.option.short_place} replaces the worker "
+        f"processes of the pool after {after}. {found.replaced} new processes started Python and "
+        f"imported all modules: this took {_range(least, most)} % of the run time.",
+        share_percent=(least + most) / 2,
+        evidence=(
+            Evidence("new worker processes", float(found.replaced)),
+            Evidence("workers that imported modules or ended", found.import_s, "s"),
+            Evidence("workers before their first sample", found.unseen_s, "s"),
+        ),
+        action=found.advice,
         regain_percent=(least, most),
         lines=found.lines,
         certainty=Certainty.LIKELY,

@@ -5,14 +5,22 @@ from __future__ import annotations
 import re
 
 from teho.explain.activities import ActivityKind, activity_of
-from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
+from teho.explain.options import lines_of_option
+from teho.explain.program_context import in_lines
+from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.where import LineTimes, doing_in
 from teho.model.program import Doing, MainProcess
 
 RANK = 300
-SEVERITY = "critical, warning"
+SEVERITY = "critical, warning, hint"
 THRESHOLDS = {
-    "python_percent": chosen(50.0, "%", "above this limit, Python code takes most of the run time")
+    "python_percent": chosen(50.0, "%", "above this limit, Python code takes most of the run time"),
+    "arrays_percent": chosen(
+        50.0,
+        "%",
+        "if most of the time is in lines that already work on whole arrays, the advice to use "
+        "NumPy does not fit",
+    ),
 }
 NAMES_NO_CAUSE = True
 
@@ -28,10 +36,29 @@ def judge(context: ProgramContext) -> Findings:
     have a finding of their own.
     """
     for main, _ in context.losses(Doing.PYTHON):
-        seconds, lines = _own_code(main)
+        seconds, arrays_s, lines = _own_code(main)
         share = 100 * seconds / main.process.wall_s
         if share < context.limit("python_percent") or not context.is_loss(seconds, main):
             continue
+        if 100 * arrays_s >= context.limit("arrays_percent") * seconds:
+            yield context.finding(
+                Severity.HINT,
+                f"Python code and short calls of NumPy took {share:.0f} % of the time, on one "
+                "core.",
+                evidence=(
+                    Evidence("time in Python code and short calls", share, "%"),
+                    Evidence("in lines that work on whole arrays", 100 * arrays_s / seconds, "%"),
+                    *in_lines(lines.slowest()),
+                ),
+                action=(
+                    "If the iterations of the loop do not depend on each other, compute several "
+                    "iterations with one call of NumPy. If each iteration needs the result of the "
+                    "one before, compile the loop with `numba.njit`."
+                ),
+                mutes=False,
+                certainty=Certainty.POSSIBLE,
+            )
+            return
         yield context.lost(
             f"Python code took {share:.0f} % of the time, on one core.",
             share_percent=share,
@@ -47,9 +74,13 @@ def judge(context: ProgramContext) -> Findings:
         return
 
 
-def _own_code(main: MainProcess) -> tuple[float, LineTimes]:
-    """Return the time in Python code outside of packages, in s, and its lines."""
-    own_s, lines = 0.0, LineTimes()
+def _own_code(main: MainProcess) -> tuple[float, float, LineTimes]:
+    """Return the time in Python code outside of packages, the part on whole arrays, and the lines.
+
+    Times are in s.
+    """
+    own_s, arrays_s, lines = 0.0, 0.0, LineTimes()
+    on_arrays = lines_of_option(main, "whole_arrays")
     for seen in main.process.stacks:
         if doing_in(main.process, seen) is not Doing.PYTHON or not seen.frames:
             continue
@@ -60,5 +91,6 @@ def _own_code(main: MainProcess) -> tuple[float, LineTimes]:
             continue
         if known is None or known.kind is not ActivityKind.OVERHEAD or known.least_percent:
             own_s += seen.wall_s
+            arrays_s += seen.wall_s if seen.frames[0] in on_arrays else 0.0
             lines.add(seen)
-    return own_s, lines
+    return own_s, arrays_s, lines
