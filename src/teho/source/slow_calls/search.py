@@ -11,8 +11,14 @@ from collections.abc import Iterator, Sequence
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.purity import Purity
+from teho.source.slow_calls.added_tokens import find_added_tokens
+from teho.source.slow_calls.backward_again import find_backward_again
 from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.cells import find_unrolled_cell
+from teho.source.slow_calls.columns import find_unused_columns
+from teho.source.slow_calls.diagonal_jacobians import find_diagonal_jacobian
+from teho.source.slow_calls.filled_arrays import find_filled_array
+from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
@@ -23,6 +29,9 @@ from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.shares import find_prepared_by_all
+from teho.source.slow_calls.singular_values import find_largest_singular_value
+from teho.source.slow_calls.unjitted import find_unjitted
+from teho.source.slow_calls.worker_shares import find_prepared_by_all_workers
 from teho.source.stack import levels_of
 
 __all__ = ["find_slow_calls"]
@@ -51,5 +60,14 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_model_made_again(levels, purity),
         find_prepared_by_all(levels, purity),
         find_block_of_rank(levels),
+        find_added_tokens(levels, purity),
+        find_backward_again(levels, purity),
+        find_filled_array(levels, purity),
+        find_unjitted(levels, frames, purity),
+        find_float_argument(levels, purity),
+        find_prepared_by_all_workers(levels, frames, purity),
+        find_largest_singular_value(levels, purity),
+        find_diagonal_jacobian(levels, purity),
+        find_unused_columns(levels, frames),
     )
     yield from filter(None, found)
