@@ -40,6 +40,7 @@ from teho.model.finding import Severity
 from teho.model.run import ProgramUse
 from teho.model.stack import State
 from teho.model.watched import Progress, Wait
+from teho.units import MIB
 
 IDLE = [NodePart(NODE, cores=8, cores_used=1.0)]
 BUSY = [NodePart(NODE, cores=8, cores_used=7.0)]
@@ -383,10 +384,15 @@ class TestBackwardLong:
     CALL = of_library("torch/nn/modules/module.py", "Module._call_impl")
     BACKWARD = (of_library("torch/_tensor.py", "Tensor.backward"), own("loss.backward()"), LOOP)
 
+    STEP = (of_library("torch/optim/adam.py", "Adam.step"), own("optimizer.step()"), LOOP)
+
     def made(self, backward_s, forward_s, *others, **facts):
         forward = (of_library("torch/nn/functional.py", "embedding"), self.CALL, LOOP)
-        both = seen(forward, forward_s), seen(self.BACKWARD, backward_s)
-        return watched(process(*both, *others, **{"torch": {"devices": ["cpu"]}} | facts))
+        rest_s = 100.0 - backward_s - forward_s - sum(one.wall_s for one in others)
+        times = ((forward, forward_s), (self.BACKWARD, backward_s), (self.STEP, rest_s))
+        stacks = (seen(frames, wall_s) for frames, wall_s in times if wall_s)
+        torch = {"devices": ["cpu"], "parameter_bytes": 150_000_000}
+        return watched(process(*stacks, *others, **{"torch": torch} | facts))
 
     @pytest.mark.parametrize(
         ("backward_s", "forward_s", "count"),
@@ -397,10 +403,34 @@ class TestBackwardLong:
         assert [one.severity for one in findings] == [Severity.REMARK] * count
 
     def test_sentence(self):
-        assert found(backward_long, self.made(60.0, 2.0)).sentence == (
+        finding = found(backward_long, self.made(60.0, 2.0))
+        assert finding.sentence == (
             "The backward pass took 60 % of the time, 30 times as long as the forward pass. "
             "Usually, the backward pass takes about twice as long."
         )
+        assert "sparse=True" in finding.action
+        assert finding.regain_percent == pytest.approx((15.0, 54.0))
+
+    @pytest.mark.parametrize(
+        ("size", "severity"),
+        [(4 * MIB, Severity.REMARK), (4 * MIB - 1, Severity.HINT), (None, Severity.HINT)],
+    )
+    def test_a_small_model_has_no_large_table(self, size, severity):
+        made = self.made(60.0, 2.0, torch={"devices": ["cpu"], "parameter_bytes": size})
+        finding = found(backward_long, made)
+        assert finding.severity is severity
+        assert ("Embedding" in finding.action) is (severity is Severity.REMARK)
+        assert (finding.regain_percent is None) is (severity is Severity.HINT)
+
+    @pytest.mark.parametrize(("loss_s", "count"), [(5.0, 1), (5.6, 0)])
+    def test_a_loss_that_a_loop_computes_is_a_part_of_the_forward_pass(self, loss_s, count):
+        loss = seen((own("forward @ matrix", 41, "loss"), LOOP), loss_s, State.PYTHON)
+        assert len(judged(backward_long, self.made(60.0, 2.0, loss))) == count
+
+    def test_the_set_up_is_no_part_of_it(self):
+        made = seen((own("simulate(rng)", 8, "data"),), 30.0)
+        assert judged(backward_long, self.made(60.0, 2.0, made)) == []
+        assert len(judged(backward_long, self.made(60.0, 2.0, made, set_up=(made,)))) == 1
 
     @pytest.mark.parametrize(
         "frame",
@@ -419,7 +449,7 @@ class TestBackwardLong:
         assert len(judged(backward_long, self.made(60.0, 2.0, other))) == 1
 
     def test_with_a_gpu_functions_end_before_it_has_computed(self):
-        made = self.made(60.0, 2.0, torch={"devices": ["cuda:0"]})
+        made = self.made(60.0, 2.0, torch={"devices": ["cuda:0"], "parameter_bytes": 9 * MIB})
         assert judged(backward_long, made) == []
 
     def test_several_ranks_exchange_gradients(self):

@@ -160,6 +160,39 @@ def test_only_the_same_result_is_kept(calls, epochs, count):
     assert len(judged(input_not_cached, fed_by(given))) == count
 
 
+CACHE = call("cache", 7, filename="")
+SHUFFLE = call("shuffle", 9)
+EARLY = [CACHE, PARALLEL, SHUFFLE, BATCH]
+
+
+@pytest.mark.parametrize(
+    ("stages", "calls", "count"),
+    [
+        ({"ParallelMapV2": 9.0}, EARLY, 1),
+        # TensorFlow does not report the `map`, and the other stages have little work.
+        ({"Shuffle": 0.4}, EARLY, 1),
+        ({"Shuffle": 0.9}, EARLY, 1),
+        ({"Shuffle": 1.1}, EARLY, 0),
+        ({"Shuffle": 0.4}, [PARALLEL, SHUFFLE, BATCH], 0),
+        ({"Shuffle": 0.4}, [SHUFFLE, *EARLY], 0),
+        ({"Shuffle": 0.4}, [CACHE, SHUFFLE, PARALLEL, BATCH], 0),
+        ({"Shuffle": 0.4}, [CACHE, PARALLEL | {"is_random": True}, BATCH], 0),
+        ({"Shuffle": 0.4}, [CACHE, call("map", 8, num_parallel_calls=2), BATCH], 0),
+        ({"ParallelMapV2": 9.0}, [PARALLEL, CACHE, BATCH], 0),
+        ({"ParallelMapV2": 9.0}, [PARALLEL, SHUFFLE, CACHE, BATCH], 0),
+    ],
+)
+def test_a_cache_before_the_map(stages, calls, count):
+    findings = judged(input_not_cached, fed_by(pipeline(stages, calls)))
+    assert len(findings) == count
+    if count:
+        assert "`cache` is before `map`" in findings[0].sentence
+        assert findings[0].action.startswith(
+            "Move `.cache()` in train.py:7 to the place directly after `map`: "
+            "`.map(…).cache()` instead of `.cache().map(…)`. The elements need"
+        )
+
+
 @pytest.mark.parametrize(("free", "count"), [(3.3e9, 1), (3.1e9, 0)])
 def test_only_what_fits_is_kept(free, count):
     # 3200 samples, 1 MB each.
@@ -212,6 +245,7 @@ class TestKeras:
                 "`.interleave(…, num_parallel_calls=tf.data.AUTOTUNE)` in train.py:7.",
             ),
             (None, [PARALLEL, BATCH], "add `.cache()` in train.py:8, directly after `map`"),
+            (None, EARLY, "Move `.cache()` in train.py:7 to the place directly after `map`"),
             (None, [PARALLEL | {"is_random": True}, BATCH], "Do less work for each element"),
             ({"FlatMap": 0.1, "Generator": 9.0}, [BATCH], "`tf.data.Dataset.from_tensor_slices("),
             ({"FlatMap": 5.1, "Generator": 5.0}, [BATCH], "Do less work for each element"),

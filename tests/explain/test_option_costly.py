@@ -5,7 +5,19 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from explain.program_parts import LOOP, of_library, of_python, own, process, seen, watched, worker
+from explain.program_parts import (
+    LOOP,
+    awaiting,
+    in_worker,
+    loader,
+    of_library,
+    of_python,
+    own,
+    process,
+    seen,
+    watched,
+    worker,
+)
 from explain.program_scenarios import WATCHED
 from explain.program_scenarios import node as quiet_node
 from explain.scenario_parts import figures, found, gpu, judged
@@ -454,3 +466,104 @@ class TestJacobians:
         )
         given = made(*stacks, options=(self.option("jacobian_dense_lsoda"),))
         assert "took 30 % of the run time" in found(option_costly, given).sentence
+
+
+class TestColumns:
+    READ = own("self.table[index]", 39, "__getitem__")
+    DECODE = (of_library("datasets/formatting/formatting.py", "PythonArrowExtractor.extract_row"),)
+    WORDS = {  # noqa: RUF012
+        "file": "train.py", "line": "33", "used": "'dose', 'summary'", "old": "load_from_disk(x)",
+        "new": "load_from_disk(x).select_columns(['dose', 'summary'])",
+    }  # fmt: skip
+
+    def made(self, *tables, seconds=40.0):
+        given = CostlyOption(
+            name="rows_with_all_columns", at=self.READ, lines=(self.READ,), words=self.WORDS
+        )
+        facts = {"datasets": {"tables": [{"rows": 9, "columns": one} for one in tables]}}
+        one = process(seen((*self.DECODE, self.READ), seconds), costly_options=(given,))
+        return watched(msgspec.structs.replace(one, libraries=facts), parts=quiet_node())
+
+    def test_names_the_columns(self):
+        finding = found(
+            option_costly, self.made({"dose": 4, "summary": 96, "curve": 2400, "grain": 6})
+        )
+        assert finding.sentence == (
+            "The call `self.table[index]` at train.py:39 decodes all columns of a row, but the "
+            "program uses only 'dose', 'summary' and not `curve`. Reading rows of a Hugging Face "
+            "data set took 40 % of the run time."
+        )
+        assert finding.action == (
+            "Select the columns that the program uses: at train.py:33, write "
+            "`load_from_disk(x).select_columns(['dose', 'summary'])` instead of "
+            "`load_from_disk(x)`."
+        )
+
+    @pytest.mark.parametrize(
+        "tables",
+        [
+            (),
+            ({"dose": 4, "summary": 96},),
+            ({"dose": 4, "summary": 96, "curve": 399},),  # less than 4 times as large
+            ({"dose": 4, "curve": 2400},),  # another data set
+            # Which of the two data sets does the line read?
+            ({"dose": 4, "summary": 96, "curve": 2400}, {"dose": 4, "summary": 96, "number": 8}),
+        ],
+    )
+    def test_no_large_column_is_unused(self, tables):
+        assert judged(option_costly, self.made(*tables)) == []
+
+    def test_comes_before_the_conversion_of_the_same_rows(self):
+        convert = own('torch.tensor(grain["summary"])', 40, "__getitem__")
+        lists = option("rows_as_lists", convert.text, 40, [convert, self.READ])
+        run, summary = self.made({"dose": 4, "summary": 96, "curve": 2400})
+        one = summary.program.mains[0].process
+        both = msgspec.structs.replace(
+            one,
+            stacks=(*one.stacks, seen((convert,), 20.0)),
+            costly_options=(lists, *one.costly_options),
+        )
+        names = [time.option.name for time in option_times(made_of(both).program.mains[0])]
+        assert names == ["rows_with_all_columns", "rows_as_lists"]
+        findings = judged(option_costly, (run, made_of(both)))
+        assert "decodes all columns" in findings[0].sentence
+        assert len(findings) == 1
+
+
+def made_of(one):
+    return watched(one, parts=quiet_node())[1]
+
+
+@pytest.mark.parametrize(("workers", "count"), [(1, 0), (2, 1)])
+def test_work_of_all_workers_needs_several_workers(workers, count):
+    call = own("prepare(data)", 50, "pictures")
+    words = dict.fromkeys(("file", "line", "old", "new", "before", "prepare"), "x")
+    given = CostlyOption(name="worker_chooses_after_generator", at=call, lines=(call,), words=words)
+    stacks = [seen((call, *in_worker()), 60.0)]
+    children = [
+        worker(*stacks, pid=11 + number, costly_options=(given,)) for number in range(workers)
+    ]
+    main = process(awaiting(60.0), loaders=[loader(num_workers=workers)], progress=())
+    assert len(judged(option_costly, watched(main, *children, parts=quiet_node()))) == count
+
+
+def test_the_function_that_jax_should_compile():
+    compiling = (
+        of_library("jax/_src/compiler.py", "backend_compile"),
+        own("optimizer.update(grad, state)", 51, "step"),
+        own("step(params, state)", 60, "main"),
+    )
+    jax = {"functions": {"while": {"compiles": 15, "compile_s": 60.0}}}
+    given = CostlyOption(
+        name="jax_step_not_compiled",
+        at=own("def step", 49, "step"),
+        lines=(compiling[1],),
+        words={"function": "step", "jax": ""},
+    )
+    for options, begin in (((), "Call `jax.jit` once"), ((given,), "Compile `step` as a whole: ")):
+        one = process(seen(compiling, 80.0), progress=(), costly_options=options)
+        parts = tuple((seen(compiling, 8.0),) for _ in range(10))
+        one = msgspec.structs.replace(one, libraries={"jax": jax}, parts=parts)
+        finding = found(known_activity, watched(one, parts=quiet_node()))
+        assert finding.action.startswith(begin)
+    assert "`@jax.jit` in the line above `def step` at train.py:49" in finding.action

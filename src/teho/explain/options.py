@@ -29,6 +29,12 @@ __all__ = [
     "options_of_rule",
 ]
 
+_TIMES_LARGER = 4
+"""If the unused columns are less than 4 times as large as the used ones, reading only the used ones
+would save little."""
+_MOST_COLUMNS = 3
+"""Number of columns that the report names."""
+_NAME = re.compile(r"'([^']+)'")
 _NATIVE = (State.NATIVE, State.THREADS)
 _LEAST_BESIDE = 0.1
 """Least part of the time in the functions that show that the option costs time."""
@@ -65,7 +71,8 @@ def option_times(main: MainProcess) -> list[OptionTime]:
     for option, places in _options(main):
         if not option.rule and (time := _time(option, places, main)) is not None:
             found.append(time)
-    return sorted(found, key=lambda one: -one.wall_s)
+    # What names the columns says more than the conversion of the same rows.
+    return sorted(found, key=lambda one: (not one.option.columns, -one.wall_s))
 
 
 def is_worth_naming(
@@ -155,6 +162,12 @@ def _options(main: MainProcess) -> Iterator[tuple[Option, Sequence[CostlyOption]
 
 
 def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> OptionTime | None:
+    words = places[0].words
+    if option.columns:
+        unused = _unused_columns(words["used"], main)
+        if not unused:
+            return None
+        words = {**words, "unused": unused}
     wall_s = loading_s = long_s = short_s = 0.0
     repeated_s = dict.fromkeys(option.repeats, 0.0)
     lines = LineTimes()
@@ -188,13 +201,42 @@ def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> 
     return OptionTime(
         option,
         [one.at for one in places],
-        places[0].words,
+        words,
         wall_s,
         lines.slowest(),
         stacks,
         in_loading=2 * loading_s > wall_s,
         long_calls_percent=100 * long_s / max(long_s + short_s, wall_s / 1000),
     )
+
+
+def _unused_columns(used: str, main: MainProcess) -> str:
+    """Return the large columns of a data set that a program does not use; empty if there are none.
+
+    It is not known which data set a line reads, so all data sets that have the used columns must
+    have such columns.
+
+    Args:
+        used: the used columns, as code: `'a', 'b'`.
+        main: the process.
+    """
+    names = frozenset(_NAME.findall(used))
+    processes = (main.process, *main.workers)
+    facts = (one.libraries.get("datasets", {}).get("tables", ()) for one in processes)
+    tables = [one["columns"] for tables in facts for one in tables]
+    found = [_others(columns, names) for columns in tables if names and names <= columns.keys()]
+    if not found or not all(found):
+        return ""
+    return listed([f"`{name}`" for name in found[-1]])
+
+
+def _others(columns: Mapping[str, int], used: frozenset[str]) -> list[str]:
+    """Return the names of columns without which a row would be much smaller, largest first."""
+    others = sorted((name for name in columns if name not in used), key=lambda one: -columns[one])
+    used_bytes = sum(columns[name] for name in used)
+    if sum(columns[name] for name in others) < _TIMES_LARGER * used_bytes:
+        return []
+    return [name for name in others if columns[name] >= used_bytes][:_MOST_COLUMNS]
 
 
 def _fits(option: Option, using: frozenset[Frame], seen: Seen) -> bool:

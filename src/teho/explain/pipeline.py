@@ -12,6 +12,8 @@ from teho.model.watched import Loader
 __all__ = [
     "Pipeline",
     "busiest_stage",
+    "early_cache",
+    "moved_cache",
     "pipeline_in",
     "pipeline_of",
     "returns_the_same",
@@ -22,6 +24,7 @@ _MAPS = ("Map", "ParallelMap")
 _ASYNCHRONOUS = ("Prefetch", "MapAndBatch", "Parallel")
 """Stages that work while the program computes."""
 _OUTSIDE = "Root"
+_MOST = 0.5
 
 
 class Pipeline(NamedTuple):
@@ -84,6 +87,14 @@ class Pipeline(NamedTuple):
             return None
         return any(name.startswith(_ASYNCHRONOUS) for name in self.stages)
 
+    @property
+    def lacks_work(self) -> bool:
+        """Whether the stages that TensorFlow reports explain less than half of the waiting.
+
+        TensorFlow does not report the work of some stages, such as of a parallel `map`.
+        """
+        return 0 < sum(self.stages.values()) < _MOST * self.waited_s
+
     def _percent(self, names: tuple[str, ...], *, is_whole: bool = False) -> float | None:
         whole_s = sum(self.stages.values())
         if not whole_s:
@@ -116,6 +127,29 @@ def busiest_stage(pipeline: Pipeline) -> Evidence:
     return Evidence("stage with the most work", name)
 
 
+def early_cache(pipeline: Pipeline) -> dict[str, Any] | None:
+    """Return the call of `cache` directly before the last `map`, with no other `map` before it.
+
+    The program keeps its elements, but as they are before the work of `map`.
+    """
+    names = [call["call"] for call in pipeline.calls]
+    if names.count("map") != 1 or names.count("cache") != 1:
+        return None
+    at = names.index("cache")
+    return pipeline.calls[at] if names[at + 1 : at + 2] == ["map"] else None
+
+
+def moved_cache(pipeline: Pipeline) -> str:
+    """Return what to do with a `cache` directly before `map`; empty if there is none."""
+    early = early_cache(pipeline)
+    if early is None:
+        return ""
+    return (
+        f"Move {with_place('.cache()', early)} to the place directly after `map`: "
+        "`.map(…).cache()` instead of `.cache().map(…)`."
+    )
+
+
 def with_place(code: str, call: dict[str, Any]) -> str:
     """Return code with the line of a call: `` `.map(…)` in train.py:12 ``."""
     at = call.get("at")
@@ -123,9 +157,12 @@ def with_place(code: str, call: dict[str, Any]) -> str:
 
 
 def returns_the_same(pipeline: Pipeline) -> bool:
-    """Return whether each epoch has the same elements behind the last `map`, in the same order."""
+    """Return whether each epoch has the same elements behind the last `map`, in the same order.
+
+    A `cache` before the last `map` does not keep these elements.
+    """
     maps = [place for place, call in enumerate(pipeline.calls) if call["call"] == "map"]
-    if not maps or pipeline.all_of("cache"):
+    if not maps or any(call["call"] == "cache" for call in pipeline.calls[maps[-1] :]):
         return False
     before = pipeline.calls[: maps[-1] + 1]
     # If TensorFlow cannot say whether a function is random, the key is missing.

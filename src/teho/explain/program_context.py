@@ -331,6 +331,7 @@ class ProgramContext(RuleContext):
         regain_percent: tuple[float, float],
         lines: Sequence[tuple[Frame, float]] | None = None,
         mutes: bool = True,
+        certainty: Certainty | None = None,
     ) -> Located:
         """Build a finding about time lost in waiting for data.
 
@@ -342,6 +343,7 @@ class ProgramContext(RuleContext):
             regain_percent: what could be saved.
             lines: the slowest lines, if they are not the lines that loaded data.
             mutes: whether the rules that this rule mutes are muted.
+            certainty: how sure the cause is, if the loss itself is sure.
         """
         library = waiting.main.library
         several = (library.get("world_size") or 1) != 1
@@ -354,6 +356,7 @@ class ProgramContext(RuleContext):
             regain_percent=regain_percent,
             lines=waiting.main.feed.lines if lines is None else lines,
             mutes=mutes,
+            certainty=certainty,
         )
 
 

@@ -47,6 +47,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     limits: tuple[str, ...] = ()
     cores: bool = False
     cpu: bool = False
+    workers: bool = False
+    columns: bool = False
     rule: str = ""
     activities: tuple[str, ...] = ()
     what: str = ""

@@ -11,9 +11,15 @@ from collections.abc import Iterator, Sequence
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.purity import Purity
+from teho.source.slow_calls.added_tokens import find_added_tokens
+from teho.source.slow_calls.backward_again import find_backward_again
 from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.chunks import find_large_chunks
+from teho.source.slow_calls.columns import find_unused_columns
+from teho.source.slow_calls.diagonal_jacobians import find_diagonal_jacobian
+from teho.source.slow_calls.filled_arrays import find_filled_array
+from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
 from teho.source.slow_calls.groups import find_empty_groups
 from teho.source.slow_calls.hashes import find_colliding_hash
@@ -31,7 +37,10 @@ from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.shares import find_prepared_by_all
+from teho.source.slow_calls.singular_values import find_largest_singular_value
+from teho.source.slow_calls.unjitted import find_unjitted
 from teho.source.slow_calls.whole_arrays import find_whole_arrays
+from teho.source.slow_calls.worker_shares import find_prepared_by_all_workers
 from teho.source.stack import levels_of
 
 __all__ = ["find_slow_calls"]
@@ -69,5 +78,14 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_colliding_hash(levels, purity),
         find_split_request(levels, purity),
         find_whole_arrays(levels, purity.program),
+        find_added_tokens(levels, purity),
+        find_backward_again(levels, purity),
+        find_filled_array(levels, purity),
+        find_unjitted(levels, frames, purity),
+        find_float_argument(levels, purity),
+        find_prepared_by_all_workers(levels, frames, purity),
+        find_largest_singular_value(levels, purity),
+        find_diagonal_jacobian(levels, purity),
+        find_unused_columns(levels, frames),
     )
     yield from filter(None, found)

@@ -74,6 +74,7 @@ _LINE = re.compile(r"return\b")
 """Begin of a statement that a finding names as a whole line."""
 _CLAUSE = re.compile(r"(LIMIT|OFFSET) ")
 """Begin of a clause of SQL."""
+_SEVERAL_WORKERS = 2
 _MOST = 0.5
 """Part of the time of an option that other options explain, from which it is not named too."""
 
@@ -97,6 +98,8 @@ def _costs(context: ProgramContext, main: MainProcess, time: OptionTime) -> bool
     if time.option.cpu and context.gpus:
         return False
     if time.option.waits and not _is_idle(context, main):
+        return False
+    if time.option.workers and len(main.workers) < _SEVERAL_WORKERS:
         return False
     return not time.option.cores or _leaves_cores(context, main, time)
 
@@ -145,9 +148,10 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
         most = min(most, 1 - 1 / context.cores_of(main))
     slow = time.lines[0][0] if time.lines else None
     is_there = slow is None or (slow.file, slow.line) == (at.file, at.line)
+    why = option.why.format(**time.words) if option.columns else option.why
     where = "" if is_there or slow is None else f", mostly at {slow.short_place}"
     finding = context.lost(
-        f"The {_noun(at.text)} `{at.short_text}` at {at.short_place} {option.why}. "
+        f"The {_noun(at.text)} `{at.short_text}` at {at.short_place} {why}. "
         f"{capital(option.what)} took {share:.0f} % of the run time{where}.",
         share_percent=share,
         evidence=(

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from teho.explain.kinds import STARVED
-from teho.explain.pipeline import Pipeline, pipeline_in, returns_the_same, with_place
+from teho.explain.pipeline import (
+    Pipeline,
+    moved_cache,
+    pipeline_in,
+    returns_the_same,
+    with_place,
+)
 from teho.explain.program_context import data_bytes
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.model.program import MainProcess
@@ -123,10 +129,13 @@ def _epochs(main: MainProcess) -> float:
 
 
 def _cache(context: ProgramContext, main: MainProcess, pipeline: Pipeline) -> str:
-    add = with_place(".cache()", pipeline.all_of("map")[-1])
+    at = with_place(".cache()", pipeline.all_of("map")[-1])
+    add = (
+        f"Keep the elements in memory: add {at}, directly after `map` and before `shuffle`, "
+        "`batch` and `prefetch`."
+    )
     size, free = data_bytes(main) or 0, context.free_bytes(main) or 0.0
     return (
-        f"Keep the elements in memory: add {add}, directly after `map` and before `shuffle`, "
-        f"`batch` and `prefetch`. The elements need {format_bytes(size)} of memory, and "
+        f"{moved_cache(pipeline) or add} The elements need {format_bytes(size)} of memory, and "
         f"{format_bytes(free)} stayed free."
     )

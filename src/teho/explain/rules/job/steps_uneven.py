@@ -15,7 +15,7 @@ from teho.model.program import Doing, MainProcess, Section
 from teho.model.watched import Wait
 
 RANK = 280
-SEVERITY = "remark"
+SEVERITY = "remark, hint"
 THRESHOLDS = {
     "times_longer": chosen(
         4.0, "times", "a step does not take 4 times the median step time by chance"
@@ -46,7 +46,11 @@ NAMES_NO_CAUSE = True
 
 
 def judge(context: ProgramContext) -> Findings:
-    """Compare the long steps with the usual steps."""
+    """Compare the long steps with the usual steps.
+
+    If the program evaluated its model in these steps, it can evaluate less often. Otherwise it is
+    not known what these steps did, so the finding is only a hint.
+    """
     for main in context.mains:
         between = main.process.progress[-1].between if main.process.progress else {}
         usual_s = _usual_s(between)
@@ -71,7 +75,7 @@ def judge(context: ProgramContext) -> Findings:
             else ""
         )
         yield context.finding(
-            Severity.REMARK,
+            Severity.REMARK if is_evaluation else Severity.HINT,
             f"A few steps ({rare:,} of {count:,}) took {long_s / rare / usual_s:.0f} times as "
             f"long as usual. The additional time of these steps was {share:.0f} % of the time of "
             f"all steps.{why}",
@@ -87,7 +91,9 @@ def judge(context: ProgramContext) -> Findings:
                 "files, garbage collection, or compiling for new shapes. Give these parts names "
                 "with `teho.phase`: the report then shows the time of each part."
             ),
-            regain_percent=(0.0, min(100.0, 100 * more_s / main.process.wall_s)),
+            regain_percent=(0.0, min(100.0, 100 * more_s / main.process.wall_s))
+            if is_evaluation
+            else None,
         )
         return
 

@@ -38,6 +38,7 @@ _FILES = {
     "numpy": "of_numpy",
     "multiprocessing.util": "of_multiprocessing",
     "cupy": "of_cupy",
+    "datasets.arrow_dataset": "of_datasets",
 }
 """Module of a library -> the probe's file for it. This file has a function with the module's name,
 with `_` for each dot. It is called with the module and the notes."""
