@@ -115,7 +115,7 @@ COMPUTING = (
     "test_readme.py",
     "jobs/test_export.py",
     "jobs/test_push.py",
-    "doctor/test_doctor_look.py",
+    "doctor/test_doctor_collect.py",
     "observe/test_long_run.py",
     "bench/test_bench_command.py",
     "doctor/test_doctor_command.py",

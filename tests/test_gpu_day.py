@@ -109,9 +109,10 @@ def rehearsal(request, tmp_path_factory) -> tuple[Path, str]:
 
 
 def test_a_rehearsal_needs_no_network(rehearsal) -> None:
-    _, why = rehearsal
+    folder, why = rehearsal
     if why:
         pytest.skip(f"the network was there: {why}")
+    assert {path.stem for path in folder.glob("*.json")} == set(STAGES)
 
 
 @pytest.mark.drawn(2, always=("truth",))
@@ -184,7 +185,7 @@ def test_a_piece_that_fails_keeps_its_rows_and_the_next_one_comes(
     assert str(error) in result.pieces[0].why
 
 
-def test_what_keeps_a_piece_from_being_begun_is_said(tmp_path: Path, monkeypatch) -> None:
+def test_the_reason_that_stops_a_piece_is_reported(tmp_path: Path, monkeypatch) -> None:
     def never():
         raise AssertionError
 
@@ -284,7 +285,7 @@ def test_what_no_sample_has_is_missing_with_the_reason(monkeypatch) -> None:
     assert (row.teho, row.other, row.why) == (None, 100.0, "unsupported: MIG")
 
 
-def test_without_a_known_peak_the_rate_is_told() -> None:
+def test_without_a_known_peak_the_rate_is_shown() -> None:
     class Window:
         def row(self, metric: str, truth: float | None, why: str = "") -> Row:
             return Row(metric, other=truth, why=why)
@@ -432,7 +433,7 @@ def test_what_is_there_already_is_not_carried() -> None:
     assert not wheels.is_there("msgspec-0.22.0-cp312-cp312-any.whl", has)
 
 
-def test_without_wheels_the_next_step_is_said(tmp_path: Path) -> None:
+def test_without_wheels_the_next_step_is_shown(tmp_path: Path) -> None:
     with pytest.raises(InstallError, match="next: `make gpu-wheels PY="):
         install(Path(sys.executable), tmp_path)
 

@@ -155,7 +155,7 @@ def test_every_kill_leaves_a_readable_recording(tmp_path: Path) -> None:
     assert seen == set(WHO)
 
 
-def test_the_recorder_goes_on_without_its_supervisor(tmp_path: Path) -> None:
+def test_the_recorder_continues_without_its_supervisor(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*TEHO, "run", "--quiet", "--every", "100ms", "--", "sleep", "2.5"],
         env={**os.environ, "TEHO_HOME": str(tmp_path)},

@@ -105,7 +105,7 @@ def test_a_training_that_only_computes_has_no_gain(torch_python: Path, tmp_path:
     assert "several times" in done.stderr
 
 
-def test_a_program_may_tell_its_steps_itself(tmp_path: Path) -> None:
+def test_a_program_may_report_its_steps_itself(tmp_path: Path) -> None:
     script = written(tmp_path, STEPS)
     done = tune(
         "--for", "30s", "--window", "1s", "--format", "json", "--", sys.executable, script, "100000"

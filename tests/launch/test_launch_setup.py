@@ -39,7 +39,7 @@ def test_a_mistake_names_rank_and_host(words, environment, parts):
     assert [part for part in [f" on {HOST}: ", *parts] if part not in text] == []
 
 
-def test_nobody_tells_where_rank_0_is():
+def test_the_node_of_rank_0_is_not_reported():
     pmi = {"PMI_RANK": "3", "PMI_SIZE": "4", "PMI_LOCAL_RANK": "1", "PMI_LOCAL_SIZE": "2"}
     text = line(launch("--", "true", env=pmi), 2)
     assert f"rank 3 on {HOST}: PMI does not report its nodes" in text
@@ -136,7 +136,7 @@ def test_a_container_gets_what_it_needs(tmp_path: Path):
         assert found["APPTAINER_BIND"].startswith(f"/pfs,{root},")
 
 
-def test_a_task_of_a_batch_script_is_told_how_to_start_all():
+def test_a_task_of_a_batch_script_shows_how_to_start_all():
     job = {"SLURM_JOB_ID": "1234", "SLURM_NTASKS": "8", "SLURM_PROCID": "0"}
     text = line(launch("--", "true", env=job), 0)
     assert "only one task runs, but the job has 8 tasks: write `srun teho launch -- …`" in text

@@ -195,7 +195,7 @@ def test_if_the_kernel_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     functions.close()
 
 
-def test_nothing_is_said_if_there_was_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_program_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     functions = NativeFunctions()
     functions.read({})
     functions.close()

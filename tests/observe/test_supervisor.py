@@ -119,6 +119,9 @@ def test_a_terminal_that_is_gone_is_no_failure(monkeypatch: pytest.MonkeyPatch) 
     gone = open(terminal, "w")  # noqa: PTH123, SIM115 - a descriptor, which cannot be flushed
     monkeypatch.setattr(sys, "stderr", gone)
     say("recording")
+    # It really cannot be written.
+    with pytest.raises(OSError, match="Input/output error"):
+        os.write(gone.fileno(), b"recording")
     with contextlib.suppress(OSError):
         gone.close()
 
@@ -215,7 +218,7 @@ class Listening:
 @pytest.mark.parametrize(
     "name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGCONT", "SIGWINCH"]
 )
-def test_a_signal_to_teho_alone_reaches_the_program_once(name: str) -> None:
+def test_a_signal_to_only_teho_reaches_the_program_once(name: str) -> None:
     with Listening() as listening:
         os.kill(listening.process.pid, getattr(signal, name))
         assert listening.line() == name
@@ -328,7 +331,7 @@ def test_job_control_of_an_interactive_shell() -> None:
     assert terminal.end() == 0
 
 
-def test_orphans_are_adopted_and_do_not_hold_the_prompt() -> None:
+def test_orphans_are_adopted_and_do_not_delay_the_prompt() -> None:
     # The inner sleep is orphaned at once; `teho` ends with the program, not with the orphan.
     began = time.monotonic()
     result = run("sh", "-c", "(sleep 30 > /dev/null 2>&1 & echo $!) ; exit 5")

@@ -138,9 +138,7 @@ def test_another_recordings_steps_do_not_count(job: dict[str, str], home: Path) 
     assert cpu_s(home, "n2") < 0.1
 
 
-def test_a_teho_run_in_a_step_of_a_recorded_job_is_its_command_alone(
-    job: dict[str, str], home: Path
-) -> None:
+def test_in_a_recorded_job_teho_run_only_runs_its_command(job: dict[str, str], home: Path) -> None:
     inner = f"SLURM_STEP_ID=0 SLURM_PROCID=0 {' '.join(RUN)}"
     done = run(job, "sh", "-c", f"{inner} sh -c 'echo $PPID $$ >&2; exit 3'")
     assert done.returncode == 3
@@ -205,7 +203,7 @@ def test_without_srun_this_node_is_recorded(job: dict[str, str], home: Path) -> 
     assert "n2 and n3 left no recording" in done.stderr
 
 
-def test_a_list_of_nodes_that_does_not_parse_costs_the_other_nodes_alone(
+def test_an_unreadable_list_of_nodes_costs_only_the_other_nodes(
     job: dict[str, str], home: Path
 ) -> None:
     assert run(job, "true", SLURM_JOB_NODELIST="n[1-").returncode == 0
@@ -213,7 +211,7 @@ def test_a_list_of_nodes_that_does_not_parse_costs_the_other_nodes_alone(
     assert "only this node is recorded: a host list" in troubles(home)
 
 
-def test_a_job_of_this_node_alone_is_no_step(job: dict[str, str], home: Path) -> None:
+def test_a_job_of_only_this_node_is_no_step(job: dict[str, str], home: Path) -> None:
     assert run(job, "sleep", "0.5", SLURM_JOB_NODELIST="n1").returncode == 0
     found = recorded(home)
     assert found.step is None

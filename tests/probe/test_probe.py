@@ -68,7 +68,7 @@ def walls(lines: list[dict]) -> dict[str, float]:
 
 @VERSIONS
 @pytest.mark.parametrize("python", pythons())
-def test_the_time_adds_up_and_stands_where_it_was_spent(probed: Probed, python: str) -> None:
+def test_the_time_adds_up_and_is_shown_where_it_was_spent(probed: Probed, python: str) -> None:
     code = """
     import threading
     late = [0.0]
@@ -126,7 +126,7 @@ def test_traced_memory_is_noted_only_while_it_is_traced(probed: Probed) -> None:
 
 @VERSIONS
 @pytest.mark.parametrize("python", pythons())
-def test_forked_children_are_seen_and_nobody_is_warned(probed: Probed, python: str) -> None:
+def test_forked_children_are_seen_without_a_warning(probed: Probed, python: str) -> None:
     code = """
     spin(0.3)
     pid = os.fork()
@@ -193,7 +193,7 @@ def test_older_pythons_run_as_ever(probed: Probed, python: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])
-def test_where_python_shuts_it_out_the_program_is_as_ever(probed: Probed, option: str) -> None:
+def test_if_python_does_not_load_it_the_program_is_unchanged(probed: Probed, option: str) -> None:
     # Without `site` its folder stays on the path, where nothing asks for what is in it.
     probed.both(f"print([path for path in sys.path[1:] if path != {str(INJECT)!r}])", option)
     assert probed.processes() == []
@@ -203,7 +203,7 @@ def test_nothing_of_it_is_on_the_programs_path(probed: Probed) -> None:
     probed.both("print(sys.path[1:])")
 
 
-def test_what_stood_in_its_place_still_runs(probed: Probed, tmp_path: Path) -> None:
+def test_the_replaced_module_still_runs(probed: Probed, tmp_path: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text("import sys\nsys.stdout.write('at the start\\n')\n")
@@ -216,7 +216,7 @@ def test_what_stood_in_its_place_still_runs(probed: Probed, tmp_path: Path) -> N
     assert b"broken" in probed.both("print(1)").stderr
 
 
-def test_bytes_signals_and_profilers_are_left_alone(probed: Probed) -> None:
+def test_bytes_signals_and_profilers_stay_unchanged(probed: Probed) -> None:
     probed.both(
         """
         import signal, threading
@@ -266,7 +266,7 @@ def test_a_program_that_closes_all_descriptors_keeps_its_files_to_itself(
     assert "end_s" in lines[-1]
 
 
-def test_what_finds_no_room_is_told_once_there_is_some(probed: Probed) -> None:
+def test_what_finds_no_room_is_reported_when_there_is_some(probed: Probed) -> None:
     done = probed.run(
         """
         import resource
@@ -285,7 +285,7 @@ def test_what_finds_no_room_is_told_once_there_is_some(probed: Probed) -> None:
     assert {"before", "after"} <= functions
 
 
-def test_a_program_without_descriptors_is_told_of_once_it_has_some(probed: Probed) -> None:
+def test_a_program_without_descriptors_is_reported_when_it_has_some(probed: Probed) -> None:
     done = probed.run(
         """
         import resource
@@ -360,13 +360,13 @@ def test_many_short_programs_do_not_fill_the_disk_with_files(probed: Probed) -> 
     assert probed.processes() == []
 
 
-def test_a_short_program_is_told_of_too(probed: Probed) -> None:
+def test_a_short_program_is_reported_too(probed: Probed) -> None:
     probed.both("print(1)")
     (lines,) = probed.processes()
     assert "end_s" in lines[-1]
 
 
-def test_what_it_costs_is_told_and_little(probed: Probed) -> None:
+def test_its_cost_is_reported_and_small(probed: Probed) -> None:
     probed.run("spin(2.5)")
     (lines,) = probed.processes()
     costs = [line["cost_s"] for line in lines if "cost_s" in line]
@@ -423,7 +423,7 @@ def test_what_a_handler_raises_leaves_no_signal_blocked(probed: Probed) -> None:
     "change",
     ["sys._is_gil_enabled = lambda: False", "sys.modules['_interpreters'] = sys"],
 )
-def test_where_to_look_may_crash_python_it_does_not(probed: Probed, change: str) -> None:
+def test_it_does_not_read_stacks_if_this_may_crash_python(probed: Probed, change: str) -> None:
     done = probed.run(
         f"""
         {change}
@@ -439,7 +439,7 @@ def test_where_to_look_may_crash_python_it_does_not(probed: Probed, change: str)
     assert "end_s" in lines[-1]
 
 
-def test_no_garbage_is_collected_while_it_looks_where_that_may_hang(probed: Probed) -> None:
+def test_no_garbage_is_collected_while_it_samples_if_that_may_hang(probed: Probed) -> None:
     done = probed.run(
         """
         import gc

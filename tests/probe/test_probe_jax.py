@@ -13,7 +13,7 @@ pytestmark = [
 ]
 
 
-def test_what_is_compiled_is_told_by_function(probed: Probed) -> None:
+def test_compilations_are_recorded_by_function(probed: Probed) -> None:
     done = probed.both(
         """
         import inspect, jax, numpy

@@ -87,7 +87,7 @@ def pipelines_of(ran: Ran) -> dict[str, Loader]:
 
 
 @needs_tensorflow
-def test_pipelines_are_told_with_their_calls_and_waits(
+def test_pipelines_are_recorded_with_their_calls_and_waits(
     ran: tuple[Probed, Ran], tmp_path: Path
 ) -> None:
     probed, own = ran

@@ -324,7 +324,7 @@ def test_only_rank_0_of_a_step_is_recorded(torch_python: Path, ranks: Path, home
     assert "The trace has no work of a GPU." in printed
 
 
-def test_a_run_that_goes_on_and_then_is_killed(
+def test_a_run_that_continues_and_then_is_killed(
     teho: Call, torch_python: Path, program: Callable[[str], Path], home: Path
 ) -> None:
     path = program("train(10**6, then=lambda _: time.sleep(0.02))")

@@ -181,7 +181,7 @@ def test_a_terminal_gets_text(tmp_path: Path) -> None:
     assert teho.load("term").run.end is not None
 
 
-def test_teho_alone_does_not_import_ipython() -> None:
+def test_importing_teho_does_not_import_ipython() -> None:
     text = "import sys, teho, teho.show.notebook; print('IPython' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"

@@ -119,7 +119,7 @@ def test_the_event_file(teho, tmp_path: Path) -> None:
     assert events_of(events) == found
 
 
-def test_a_run_that_goes_on_is_followed_to_its_end(
+def test_a_run_that_continues_is_followed_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = tmp_path / "stop"

@@ -77,7 +77,7 @@ def test_a_job_of_two_nodes_is_recorded(site: RecordingSite) -> None:
         ),
     )
     [(path, run)] = runs_of(site, job)
-    assert run.unasked
+    assert run.is_automatic
     assert [node.name for node in run.nodes] == ["gpu-n1", "gpu-n2"]
     used = [rows_of_node(path, node.name, "node", ["job_cpu_s"], []) for node in run.nodes]
     cpu_s = [rows.table["job_cpu_s"][-1].as_py() for rows in used if rows]
@@ -133,7 +133,11 @@ def test_a_job_of_grid_engine_is_recorded(arc4: GridEngineTwin, tmp_path: Path) 
     wait_for(lambda: [*home.glob("runs/*/samples/*.parquet")])
     [directory] = (home / "runs").iterdir()
     run = read_run(directory)
-    assert (run.unasked, run.command, run.nodes[0].allocation.job_id) == (True, ("plain",), job)
+    assert (run.is_automatic, run.command, run.nodes[0].allocation.job_id) == (
+        True,
+        ("plain",),
+        job,
+    )
     rows = rows_of_node(directory, run.nodes[0].name, "node", ["job_cpu_s"], [])
     assert rows is not None
     assert rows.table["job_cpu_s"][-1].as_py() >= 0.4
@@ -159,4 +163,4 @@ def test_a_task_prolog_records_what_bash_does_not_start(site: RecordingSite) -> 
     site.until("the recording", lambda: any(node.sealed for _, run in runs_of(site, job)
                                             for node in run.nodes))  # fmt: skip
     [(_, run)] = runs_of(site, job)
-    assert run.unasked
+    assert run.is_automatic

@@ -132,7 +132,7 @@ def test_every_rank_has_the_gradient_of_one_process(
 
 @DRAWN
 @pytest.mark.parametrize("name", CASES)
-def test_every_rank_is_told_who_it_is(name: str, ended: dict[str, Launched]) -> None:
+def test_every_rank_gets_its_number(name: str, ended: dict[str, Launched]) -> None:
     if reason := _why_not(name):
         pytest.skip(reason)
     ended[name].check_ranks(CASES[name].nodes, CASES[name].ranks)

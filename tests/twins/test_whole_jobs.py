@@ -152,7 +152,7 @@ def test_a_cancelled_job(site: Site, jobs: dict[str, str]) -> None:
     assert (run.end.signal, run.end.exit_code) != (None, 0)
 
 
-def test_a_recording_from_outside_ends_and_the_job_goes_on(
+def test_a_recording_from_outside_ends_and_the_job_continues(
     site: Site, jobs: dict[str, str]
 ) -> None:
     job = jobs["from outside"]
@@ -313,7 +313,7 @@ def test_the_tasks_of_a_job_of_one_node(site: Site, jobs: dict[str, str]) -> Non
     assert 0.9 < cpu_s(directory, run.nodes[0].name) < 3
 
 
-def test_a_shell_that_holds_nodes_from_elsewhere(site: Site) -> None:
+def test_a_shell_with_nodes_from_elsewhere(site: Site) -> None:
     """As `salloc` on a login node: the program's own machine is none of the job's."""
     ran = site.twin.run(
         "salloc", "--quiet", "--partition=gpu", "--account=project_2001234", "--time=5",

@@ -112,7 +112,7 @@ def test_a_program_that_calls_fast_and_deep_is_read(
             if is_enough or time.monotonic() > until + LIMIT_S:
                 break
             try:
-                stack = unwinder.look()
+                stack = unwinder.sample()
             except UnwindError as error:
                 failed[str(error)] = failed.get(str(error), 0) + 1
                 continue
