@@ -139,7 +139,7 @@ def share_on_other_cores(spool: str, loop: str) -> float:
     """Return how often the sampler of a program was on another core, if all cores are in use."""
     core, *others = sorted(os.sched_getaffinity(0))
     pinned = "import os, time; os.sched_setaffinity(0, {%d})\n"
-    until = f"end = time.monotonic() + 3\nwhile time.monotonic() < end:\n  {loop}"
+    until = f"end = time.monotonic() + 4\nwhile time.monotonic() < end:\n  {loop}"
     busy = [
         subprocess.Popen([sys.executable, "-c", f"{pinned % one}while True: pass"])
         for one in (core, *others)
@@ -305,7 +305,7 @@ def python():
     return total
 def native(): return hashlib.sha256(data).digest()
 def work():
-    end = time.monotonic() + 4
+    end = time.monotonic() + 6
     while time.monotonic() < end:
         python()
         native()
