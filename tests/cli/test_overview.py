@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import contextlib
 import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 from click.formatting import HelpFormatter
 
 from support import TEHO
+from teho import cli
 from teho.cli import COMMANDS
 from teho.cli.group import teho
 from teho.cli.overview import ABOUT, overview
@@ -127,3 +131,15 @@ def test_output_that_cannot_be_written(redirection: str, code: int | None, said:
 def test_the_completion_of_a_shell_gets_no_page() -> None:
     asked = {"_TEHO_COMPLETE": "bash_complete", "COMP_WORDS": "teho rep", "COMP_CWORD": "1"}
     assert run(env={**WITHOUT, **asked}).stdout.split() == ["plain,report"]
+
+
+def test_no_command_hides_a_builtin_that_its_package_calls() -> None:
+    """`teho.cli.list` is a name of the package as soon as `teho list` has run."""
+    tree = ast.parse(Path(cli.__file__).read_text(encoding="utf-8"))
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert called & set(vars(builtins)) & set(COMMANDS) == set()
+    assert {"list"} == set(vars(builtins)) & set(COMMANDS)

@@ -10,6 +10,7 @@ from keyword import iskeyword
 import click
 
 from teho.cli import COMMANDS, say
+from teho.cli.arrow_docs import skip_parsing
 from teho.cli.overview import ABOUT, MOST_COLUMNS, overview
 from teho.cli.streams import exit_code_of, open_streams
 from teho.errors import TehoError
@@ -73,6 +74,7 @@ def run(arguments: Sequence[str]) -> None:
     open_streams()
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type] # None: "cannot be imported"
+    skip_parsing()
     words = list(arguments) or ["--help"]
     sys.exit(_guarded(words))
 
