@@ -383,6 +383,7 @@ STACKS = {
     ),
     "generators_seeded": (own("np.random.default_rng(seed)"),),
     "random_drawn": (of_python("random.py", "Random.choices"), own("random.choices(names, k=2)")),
+    "permutations_drawn": (own("rng.permutation(rate)"),),
     "distributions_checked": (
         of_library("torch/distributions/constraints.py", "_Simplex.check"),
         of_library("torch/distributions/distribution.py", "Distribution.__init__"),

@@ -162,8 +162,7 @@ class _Reader:
                 return self._is_array(value) and (is_part or is_row)
             case ast.Compare() | ast.Lambda():
                 return False
-        parts = (one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr_context))
-        return any(map(self._is_array, parts))
+        return any(map(self._is_array, ast.iter_child_nodes(node)))
 
     def _of_part(self, node: ast.Subscript) -> None:
         """Note a part that begins or ends beside the array: `u[2:]`, `u[:, :-1]`, `u[i - 1]`."""

@@ -60,9 +60,8 @@ def _of_call(call: ast.Call, level: Level, program: Program) -> CostlyOption | N
     if not uses_only_neighbours(fun, fun.function.params_of_call[1], program):
         return None
     frame = level.frame
-    method = next(one for one in (*call.args, *call.keywords) if _is(one, given["method"]))
     text = f"method={ast.unparse(given['method'])}"
-    line = getattr(method, "lineno", call.lineno)
+    line = given["method"].lineno
     return CostlyOption(
         name="jacobian_dense" if kind == "implicit" else "jacobian_dense_lsoda",
         at=Frame(frame.file, frame.function, line, text),
@@ -74,10 +73,6 @@ def _of_call(call: ast.Call, level: Level, program: Program) -> CostlyOption | N
             "call": str(call.lineno),
         },
     )
-
-
-def _is(one: ast.expr | ast.keyword, value: ast.expr) -> bool:
-    return one is value or (isinstance(one, ast.keyword) and one.value is value)
 
 
 def _function(node: ast.expr, at: Place, program: Program, depth: int) -> Place | None:
@@ -129,8 +124,9 @@ def _words(given: dict[str, ast.expr], level: Level) -> dict[str, str]:
     alone are not enough: far from a flame, the change of the reaction is lost in rounding.
     """
     fun, begin, args = ast.unparse(given["fun"]), given["t_span"], given.get("args")
-    is_pair = isinstance(begin, (ast.Tuple, ast.List)) and begin.elts
-    first = ast.unparse(begin.elts[0]) if is_pair else f"{ast.unparse(begin)}[0]"
+    first = f"{ast.unparse(begin)}[0]"
+    if isinstance(begin, (ast.Tuple, ast.List)) and begin.elts:
+        first = ast.unparse(begin.elts[0])
     rest = ""
     if isinstance(args, (ast.Tuple, ast.List)):
         rest = "".join(f", {ast.unparse(one)}" for one in args.elts)
