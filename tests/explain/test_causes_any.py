@@ -427,6 +427,10 @@ class TestBackwardLong:
         loss = seen((own("forward @ matrix", 41, "loss"), LOOP), loss_s, State.PYTHON)
         assert len(judged(backward_long, self.made(60.0, 2.0, loss))) == count
 
+    def test_the_optimizer_of_lightning_calls_the_forward_pass(self):
+        inner = (own("self(x)", 20, "training_step"), *self.STEP)
+        assert judged(backward_long, self.made(60.0, 2.0, seen(inner, 20.0))) == []
+
     def test_the_set_up_is_no_part_of_it(self):
         made = seen((own("simulate(rng)", 8, "data"),), 30.0)
         assert judged(backward_long, self.made(60.0, 2.0, made)) == []

