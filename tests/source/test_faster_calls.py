@@ -20,7 +20,6 @@ HEAD = """
 import json, math, os, random, statistics, zipfile
 import datasets, gzip, h5py, jax, joblib, lightning, matplotlib.pyplot as plt, networkx as nx
 import numpy as np, pandas as pd, polars as pl, requests, scipy, sklearn, torch, yaml
-from bs4 import BeautifulSoup
 from datetime import datetime
 from scipy import linalg
 from scipy.integrate import solve_ivp
@@ -43,7 +42,7 @@ from sklearn.svm import SVC
 from transformers import AutoModel
 """
 INSTALLED = frozenset(
-    ("bs4", "datasets", "h5py", "jax", "joblib", "lightning", "matplotlib", "networkx", "numpy",
+    ("datasets", "h5py", "jax", "joblib", "lightning", "matplotlib", "networkx", "numpy",
      "pandas", "polars", "requests", "scipy", "skimage", "sklearn", "torch", "transformers", "yaml")
 )  # fmt: skip
 PANDAS = {
@@ -209,7 +208,6 @@ FOUND = [
     ("copy = json.loads(json.dumps(state))", "copied_by_json",
      "`pickle.loads(pickle.dumps(state, -1))`"),
     ("yaml.safe_dump(data, file)", "yaml_written_in_python", "Dumper=yaml.CSafeDumper"),
-    ("page = BeautifulSoup(text, 'html.parser')", "html_parsed_in_python", "lxml"),
     ("m = statistics.mean(x)", "mean_by_fractions", "`statistics.fmean(x)`"),
     ("m = statistics.stdev(x)", "deviation_by_fractions", "`np.std(x, ddof=1)`"),
     # ---- distances, optimisation ----
@@ -368,7 +366,6 @@ CLEAN = [
     "x = json.loads(json.dumps(state, default=str))",
     "x = json.loads(json.dumps(encode(state)))",
     "yaml.dump(data, file, Dumper=yaml.CSafeDumper)",
-    "page = BeautifulSoup(text, 'lxml')",
     "m = statistics.fmean(x)",
     "m = statistics.median(x)",
     # ---- linear algebra ----
@@ -391,6 +388,7 @@ CLEAN = [
     "p = np.linalg.inv(a) + b",
     "s = np.sqrt(np.diag(np.linalg.inv(a)))",
     "t = np.trace(a)",
+    "c = a @ b\nprint(c.sum())\nt = np.trace(c)",  # the product is needed for something else
     "q = np.diag(a @ v)",
     "q = np.diag(x @ s @ y.T)",
     "d = np.diag(w)",
@@ -408,6 +406,8 @@ CLEAN = [
     "x = rng.choice(n, 1000, p=weights)",
     "x = rng.choice(n, size=1000, p=weights)",
     "x = rng.choice(n)",
+    "def draw(pheromone):\n    weights = [one ** 2 for one in pheromone]\n"
+    "    return random.choices(names, weights)",
     "x = random.choices(names, weights, k=1000)",
     "x = random.choices(names, cum_weights=sums)",
     "x = random.choices(names)",

@@ -16,7 +16,7 @@ from typing import Union
 
 from teho.source.options.results import Parents
 from teho.source.options.table import Option, fits
-from teho.source.options.uses import Use, function_text, value_text
+from teho.source.options.uses import Use, function_text, name_of, value_text
 from teho.source.program import Program
 
 __all__ = ["is_around", "words_of"]
@@ -89,7 +89,14 @@ def _object(use: Use, program: Program) -> str:
 
 
 def _first(use: Use, program: Program) -> str:
-    return value_text(use.arguments[0], use.place, program) if use.arguments else ""
+    """Return the first argument as text; a name that gets a value once does not stand for it."""
+    if not use.arguments:
+        return ""
+    node = use.arguments[0]
+    if text := function_text(node, use.place, program):
+        return text
+    name = name_of(node, use.place, program)
+    return name if name and not name.startswith(".") else ast.unparse(node)
 
 
 def _match_around(option: Option, use: Use, parents: Parents) -> re.Match[str] | None:
