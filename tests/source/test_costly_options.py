@@ -444,8 +444,6 @@ class TestTable:
         for one in costly_options():
             assert not (one.calls and one.numbers), one.name
             assert "{option}" in one.advice or "{at}" in one.advice or one.is_slow_call, one.name
-            if not one.is_slow_call:  # their words are tested in test_slow_calls.py
-                one.advice.format(option="`x=1` at a.py:1", at="a.py:1")
             assert bool(one.activities) is (one.rule == "known_activity"), one.name
             if one.rule:
                 words = (one.what, one.why, *one.files, *one.lines)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.source.options.around import is_around, words_of
 from teho.source.options.files import OwnFiles
 from teho.source.options.integers import IntegerProducts
 from teho.source.options.lines import Lines
@@ -39,6 +40,7 @@ class _Given(NamedTuple):
 
     use: Use
     value: Value
+    words: dict[str, str]
 
 
 class OptionSearch:
@@ -77,13 +79,14 @@ class OptionSearch:
         if not given or not self._is_needless(option):
             return
         is_in_all = self._is_in_all(option, uses, given)
-        for use, value in given:
+        for use, value, words in given:
             using = lines.of_use(option, use, self._parents_of(use))
             if not is_in_all:  # the time of other models is not due to the option
                 using = lines.of_model(use, self._parents_of(use))
             if using or (is_in_all and not option.is_on_stacks):
                 place = use.place.path, use.file, value.line, value.text
-                yield CostlyOption(name=option.name, at=_frame(*place), lines=tuple(using))
+                at = _frame(*place)
+                yield CostlyOption(name=option.name, at=at, lines=tuple(using), words=words)
 
     def _of_numbers(self, option: Option, lines: Lines) -> Iterator[CostlyOption]:
         names = (name for word in self._words for name in (word, f"numpy.{word}"))
@@ -112,7 +115,8 @@ class OptionSearch:
 
     def _matching(self, names: Sequence[str], paths: Iterable[str]) -> Iterator[Use]:
         """Yield the uses of functions and settings in some files."""
-        last = frozenset(word for word in self._last_words if fits(ends(names), word))
+        patterns = ends(names)
+        last = frozenset(word for word in self._last_words if fits(patterns, word))
         for path in paths:
             if not last.isdisjoint(self._own.vocabulary[path]):
                 for name, uses in self._uses(path).items():
@@ -144,16 +148,18 @@ class OptionSearch:
         value = value_of(option, use)
         if value is None:
             return None
-        if option.value and not (
-            isinstance(value.node, ast.expr)
-            and fits((option.value,), value_text(value.node, use.place, self._program))
-        ):
+        node = value.node if option.value and isinstance(value.node, ast.expr) else None
+        text = value_text(node, use.place, self._program) if node is not None else ""
+        if option.value and not fits((option.value,), text):
             return None
         parents = self._parents_of(use)
+        if not is_around(option, use, parents, self._program):
+            return None
         if not option.is_known_to_run and _is_conditional(use.node, parents):
             return None
-        is_needless = uses_only(option, use, parents, self._program)
-        return _Given(use, value) if is_needless else None
+        words = words_of(option, use, text, parents, self._program)
+        is_needless = words is not None and uses_only(option, use, parents, self._program)
+        return _Given(use, value, words or {}) if is_needless else None
 
     def _is_needless(self, option: Option) -> bool:
         """Return whether nothing in the program needs an option, as far as its files show it."""

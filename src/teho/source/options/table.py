@@ -1,4 +1,4 @@
-"""The costly options that Teho knows, from `costly_options.toml`."""
+"""The costly options that Teho knows, from `costly_options.toml` and `faster_calls.toml`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from teho.config.toml import read_toml
 
 __all__ = ["Option", "costly_options", "ends", "fits"]
 
-_FILE = Path(__file__).parents[1] / "costly_options.toml"
+_FILES = tuple(
+    Path(__file__).parents[1] / name for name in ("costly_options.toml", "faster_calls.toml")
+)
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,6 +29,10 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     value: str = ""
     in_tables: bool = False
     without: tuple[str, ...] = ()
+    arguments: Union[int, None] = None
+    first: str = ""
+    of: str = ""
+    inside: str = ""
     used: tuple[int, ...] = ()
     item: Union[int, None] = None
     only_in: tuple[str, ...] = ()
@@ -84,8 +90,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def costly_options() -> tuple[Option, ...]:
-    """Return the content of `costly_options.toml`."""
-    return msgspec.convert(read_toml(_FILE), _File).option
+    """Return the content of both files."""
+    return tuple(one for file in _FILES for one in msgspec.convert(read_toml(file), _File).option)
 
 
 def ends(names: Sequence[str]) -> tuple[str, ...]:
@@ -93,6 +99,7 @@ def ends(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(_end(one) for one in names)
 
 
+@functools.cache
 def _end(name: str) -> str:
     """Return the pattern after the last dot, or after the last dot in the key of a setting."""
     key = name.removesuffix(r"\]").rpartition(r"\[")[2] if name.endswith(r"\]") else name

@@ -10,7 +10,15 @@ from typing import NamedTuple
 from teho.source.parsed import Function, SourceFile, dotted_name, root_name
 from teho.source.program import Place, Program, is_imported
 
-__all__ = ["Use", "assigned_value", "name_of", "table_of", "uses_in", "value_text"]
+__all__ = [
+    "Use",
+    "assigned_value",
+    "function_text",
+    "name_of",
+    "table_of",
+    "uses_in",
+    "value_text",
+]
 
 _DEEPEST = 4
 
@@ -140,7 +148,43 @@ def value_text(node: ast.expr, place: Place, program: Program, depth: int = 0) -
             value, function = found
             return value_text(value, Place(place.path, function), program, depth + 1)
     named = name_of(node, place, program)
-    return named if named and not named.startswith(".") else ast.unparse(node)
+    if named and not named.startswith("."):
+        return named
+    return function_text(node, place, program) or ast.unparse(node)
+
+
+def function_text(node: ast.expr, place: Place, program: Program) -> str:
+    """Return a function of the program that only computes its result, as the text of a lambda.
+
+    Args:
+        node: a lambda, or the name of a function.
+        place: the function with this expression.
+        program: the files of the program.
+    """
+    if isinstance(node, ast.Lambda):
+        return ast.unparse(node)
+    if not isinstance(node, ast.Name):
+        return ""
+    found = assigned_value(node.id, place.function)
+    if found is not None:
+        return function_text(found[0], place, program)
+    function = program.named(node.id, place)
+    inner = function.function.node if isinstance(function, Place) else None
+    if not isinstance(inner, ast.FunctionDef) or inner.decorator_list:
+        return ""
+    match inner.body:
+        case [ast.Return(value=ast.expr() as value)]:
+            return ast.unparse(ast.Lambda(_without_types(inner.args), value))
+        case [ast.Expr(value=ast.Constant(value=str())), ast.Return(value=ast.expr() as value)]:
+            return ast.unparse(ast.Lambda(_without_types(inner.args), value))
+    return ""
+
+
+def _without_types(given: ast.arguments) -> ast.arguments:
+    names = [ast.arg(one.arg) for one in given.args]
+    is_plain = not (given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg)
+    names = names if is_plain else [*names, ast.arg("_")]
+    return ast.arguments([], names, None, [], [], None, [])
 
 
 def assigned_value(name: str, function: Function) -> tuple[ast.expr, Function] | None:
