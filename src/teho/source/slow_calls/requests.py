@@ -270,8 +270,8 @@ def _last_split(
     return None if read & changed else _Split(tuple(earlier), last, at)
 
 
-def _nodes(of: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    for one in of:
+def _nodes(parts: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    for one in parts:
         yield from ast.walk(one)
 
 
