@@ -32,6 +32,7 @@ _PLACES = (
     (r"(?:/[\w.+-]+)+/src/teho/", "/home/user/env/lib/python3/site-packages/teho/"),
     (r"/(?!home/user/)(?:[\w.+-]+/)+lib/(python3\.\d+)/", r"/usr/lib/\1/"),
     (r"/tmp/teho-blind-\w+", "/home/user/study"),
+    (r"/tmp/te[\w-]*…", "/home/user/…"),  # of a long command, only the begin is recorded
     (r"/tmp/[\w./+-]+/bin/", "/home/user/env/bin/"),
 )
 """Paths of the machine that recorded, and what is kept instead."""

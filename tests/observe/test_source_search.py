@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from teho.model.in_source import Need
 from teho.model.stack import Frame
 from teho.observe import source_search
+from teho.observe.option_lines import SearchBudget
 from teho.observe.source_search import source_lines
 from teho.source.parsed import parsed
 from teho.store.stacks import read_stacks
@@ -213,3 +215,22 @@ def test_an_option_in_a_module_that_is_on_no_stack(tmp_path):
     assert written() == []
     (tmp_path / "settings.py").write_text("import not_installed\n")
     assert written() == []
+
+
+def test_the_search_ends_if_its_time_is_over():
+    for budget, is_spent in (
+        (SearchBudget(60.0, 60.0), False),
+        (SearchBudget(60.0, -1.0), True),
+        (SearchBudget(-1.0, 60.0), True),
+    ):
+        assert budget.is_spent is is_spent
+
+
+def test_other_processes_on_the_cores_take_no_cpu_time_of_the_search():
+    budget = SearchBudget(0.2, 60.0)
+    time.sleep(0.3)
+    assert not budget.is_spent
+    end_s = time.thread_time() + 0.25
+    while time.thread_time() < end_s:
+        pass
+    assert budget.is_spent

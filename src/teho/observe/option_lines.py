@@ -17,12 +17,32 @@ from teho.source.options.files import OwnFiles
 from teho.source.options.search import OptionSearch
 from teho.source.parsed import Parse
 
-__all__ = ["content_of", "option_lines"]
+__all__ = ["SearchBudget", "content_of", "option_lines"]
 
 _PACKAGES = re.compile(r"(.*/(?:site|dist)-packages)/")
 _LONGEST_BYTES = 1 << 20
 _MOST = 50
 """Maximum number of options of a process."""
+
+
+class SearchBudget:
+    """The time that a search in the source may take.
+
+    At the end of a run, other processes may use all cores: then the CPU time is the smaller one.
+
+    Args:
+        cpu_s: CPU time of the thread that makes the search.
+        wall_s: wall time.
+    """
+
+    def __init__(self, cpu_s: float, wall_s: float) -> None:
+        self._until_cpu_s = time.thread_time() + cpu_s
+        self._until_s = time.monotonic() + wall_s
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the search has to end."""
+        return time.thread_time() > self._until_cpu_s or time.monotonic() > self._until_s
 
 
 def option_lines(
@@ -31,7 +51,7 @@ def option_lines(
     numbers: Mapping[Frame, int],
     read: Callable[[int, str], list[bytes]],
     parse: Parse,
-    until_s: float,
+    budget: SearchBudget,
 ) -> Iterator[dict[str, Any]]:
     """Yield the costly options of each process, as the file of the stack sampler has them.
 
@@ -41,7 +61,7 @@ def option_lines(
         numbers: frame -> its number in the file.
         read: returns the lines of a file as a process sees it.
         parse: parses the content of a file.
-        until_s: monotonic time at which the search ends.
+        budget: the time for the search.
     """
     seen = {
         key: [stacks[stack] for stack in of_process if stack >= 0]
@@ -52,7 +72,7 @@ def option_lines(
         pids = dict.fromkeys(_own(of_process), pid) | pids
 
     def content(path: str) -> bytes | bool | None:
-        if time.monotonic() > until_s:
+        if budget.is_spent:
             return False
         if path in pids:
             return b"\n".join(read(pids[path], path)) or False
@@ -61,7 +81,7 @@ def option_lines(
     own = OwnFiles(sorted(pids), content, cache(lambda: _installed(numbers)), parse)
     search = OptionSearch(own)
     for (process, _), of_process in seen.items():
-        if time.monotonic() > until_s:
+        if budget.is_spent:
             return
         lines = []
         for one in search.found(of_process, own.reached(_own(of_process)))[:_MOST]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -12,7 +11,7 @@ import msgspec
 
 from teho.model.in_source import ColumnFilter, CostlyOption, InLoop, MissingIndex
 from teho.model.stack import Frame, is_library
-from teho.observe.option_lines import content_of, option_lines
+from teho.observe.option_lines import SearchBudget, content_of, option_lines
 from teho.source.connections import find_reopened
 from teho.source.database.tables import Tables
 from teho.source.in_turn import find_in_turn
@@ -30,8 +29,8 @@ __all__ = ["source_lines"]
 
 _SHARE = 0.005
 """A stack with less than this share of a process's time is not searched."""
-_MOST_S = 0.5
-"""Maximum time for all stacks."""
+_MOST_CPU_S, _MOST_S = 0.5, 3.0
+"""Maximum CPU time and wall time for all stacks."""
 
 
 class _Found(NamedTuple):
@@ -62,7 +61,7 @@ def source_lines(
         numbers: frame -> its number in the file.
         read: returns the lines of a file as a process sees it.
     """
-    until_s = time.monotonic() + _MOST_S
+    budget = SearchBudget(_MOST_CPU_S, _MOST_S)
     own = {frame.file for frame in numbers if not is_library(frame.file)}
     known: dict[tuple[Frame, ...], _Found] = {}
     parse = cache(parsed)  # ranks have the same files, and the options are searched after the calls
@@ -76,7 +75,7 @@ def source_lines(
         tables = cache(partial(_tables, purity.program, own, parse))
         least_ms = _SHARE * of_process.total()
         for stack, time_ms in of_process.most_common():
-            if time_ms < least_ms or time.monotonic() > until_s:
+            if time_ms < least_ms or budget.is_spent:
                 break
             if stack < 0:  # the file had no room for these stacks
                 continue
@@ -108,7 +107,7 @@ def source_lines(
             yield {"process": process, "missing_indexes": list(missing.values())}
         if slow:
             yield {"process": process, "costly_options": list(slow.values())}
-    yield from option_lines(times, stacks, numbers, read, parse, until_s)
+    yield from option_lines(times, stacks, numbers, read, parse, budget)
 
 
 def _in_loops(
