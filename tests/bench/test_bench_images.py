@@ -36,8 +36,6 @@ from teho.show.plot.drawn import inlined
 from teho.show.text.document import render_text
 
 Cnn = Callable[[str], Served]
-NETWORKS = pytest.mark.drawn(1, tests="networks")
-"""To train them in two precisions takes five seconds of a core each."""
 POINT = {"images": 48, "batch": 16, "workers": 0, "prefetch": 2}
 
 
@@ -222,7 +220,6 @@ def test_file_has_the_content_of_the_memory(images: ModuleType) -> None:
     assert (np.concatenate(whole).min(), np.concatenate(whole).max()) == (-1, 1)
 
 
-@NETWORKS
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_small_network_trains_alike_in_both(cnn: Cnn, library: str) -> None:
     expected = cnn("torch").figures({**POINT, "precision": "fp64"})
@@ -244,24 +241,19 @@ with torch.device("meta"):  # shapes alone
 
 
 @pytest.fixture(scope="module")
-def alone(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, dict[str, list[Any]]]:
+def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[Any]]]:
     """Return the answers of programs that are asked only once, and a folder without images."""
     folder = tmp_path_factory.mktemp("alone")
     (folder / "count.py").write_text(_COUNT)
     point = {**POINT, "images": 8, "batch": 8}
     asked = {
         "nowhere": Asked("cnn", [POINT], {"CIFAR10_PATH": str(folder)}),
+        "resnet152": Asked("resnet152", [{**point, "precision": "fp64"}, point]),
     }
-    large = "test_large_network_trains_as_in_float64"
-    if any(one.name == large for one in request.session.items):
-        asked["resnet152"] = Asked("resnet152", [{**point, "precision": "fp64"}, point])
     count = Program(folder / "count.py", [str(PROGRAMS)])
     return folder, answers_of("torch", folder, asked, count=count)
 
 
-@NETWORKS
 def test_large_network_trains_as_in_float64(alone: tuple[Path, dict[str, list[Any]]]) -> None:
     expected, found = map(figures_in, alone[1]["resnet152"])
     np.testing.assert_allclose(found, expected, rtol=3e-3)
