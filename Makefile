@@ -30,8 +30,10 @@ demo: .venv/demo  ## Record a small real training of about a minute and print it
 test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 	sh tests/debian-packages.sh
 	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
-	$(MAKE) --no-print-directory check
 	$(BIN)/python -m compileall -q src tests # the tests start Teho a thousand times
+# During the check, on the other core, pytest compiles the tests once, and not in each worker.
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q --collect-only >/dev/null 2>&1 & \
+	  $(MAKE) --no-print-directory check; found=$$?; wait; exit $$found
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 check: .venv/dev  ## Style, types, layers, and Python 3.8 where it is needed: seconds.

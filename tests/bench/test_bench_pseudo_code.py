@@ -39,6 +39,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], li
     return lambda name, library: of(library)[name]
 
 
+@pytest.mark.drawn(1, by="library", always=("numpy",))
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_constant_is_added_to_each_element(data, figures, library: str) -> None:
     (own,) = data("add")
@@ -48,6 +49,7 @@ def test_a_constant_is_added_to_each_element(data, figures, library: str) -> Non
     assert total == pytest.approx(sum(expected), rel=1e-6)
 
 
+@pytest.mark.drawn(1, by="library", always=("numpy",))
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_both_forms_of_the_loop_are_the_loop(data, figures, library: str) -> None:
     own, flags, others = data("loop")
@@ -60,6 +62,7 @@ def test_both_forms_of_the_loop_are_the_loop(data, figures, library: str) -> Non
     assert found[half:] == own[-half:]  # step by step
 
 
+@pytest.mark.drawn(1, by="library", always=("numpy",))
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_three_arrays_are_added_up(data, figures, library: str) -> None:
     own, others, more = data("sum")

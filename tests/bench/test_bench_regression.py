@@ -42,6 +42,7 @@ def test_no_step_overshoots(regression: ModuleType, variables: int) -> None:
     assert regression.learning_rate(variables) * largest < 2
 
 
+@pytest.mark.drawn(1, by="library", always=("numpy",))
 @pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
 def test_loops_agree_in_all_libraries(library: str) -> None:
     with serve("regression", "numpy") as reference, serve("regression", library) as program:

@@ -36,6 +36,7 @@ Compare = Callable[..., subprocess.CompletedProcess[str]]
 # ---- programs whose answer is known ----
 
 
+@pytest.mark.drawn(1)
 @needs_two_cores
 @pytest.mark.parametrize(
     "words",

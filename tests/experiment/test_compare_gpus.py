@@ -80,12 +80,14 @@ def test_the_price_of_a_gpu_may_decide(faster) -> None:
     assert birch["outcome"] == "not_worth_it"
 
 
+@pytest.mark.drawn(1, tests="times")
 def test_a_gpu_that_is_slower_should_not_be_used(under) -> None:
     # Three times as long: a start that is late by a few 100 ms does not change the order.
     answer = found(*WHERE, "--", *shell(cpu=0.5, gpu=1.5), env=under(BUSY))
     assert as_judged(answer).outcome == "not_worth_it"
 
 
+@pytest.mark.drawn(1, tests="times")
 def test_a_gpu_that_is_as_fast_is_judged_by_its_times(under) -> None:
     # Within 5 %, the verdict would depend on the load of this machine.
     point = as_judged(found(*WHERE, "--", *shell(cpu=0.5, gpu=0.5), env=under(BUSY)))

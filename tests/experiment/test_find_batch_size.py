@@ -66,6 +66,8 @@ def main():
 main()
 """
 LINE = PROGRAM[: PROGRAM.index("loader =")].count("\n") + 1
+ENDINGS = pytest.mark.drawn(2, tests="endings")
+"""Each of these searches starts PyTorch three to seven times."""
 ENDLESS = 10**6
 
 
@@ -97,6 +99,7 @@ def endings(answer: dict[str, Any]) -> dict[int, str]:
     return {one["batch_size"]: one["ended"] for one in answer["tries"]}
 
 
+@ENDINGS
 def test_a_limit_of_the_process_is_found(torch_python: Path, script: Path) -> None:
     if shutil.which("prlimit") is None:
         pytest.skip("no prlimit (util-linux)")
@@ -121,6 +124,7 @@ def test_a_limit_of_the_process_is_found(torch_python: Path, script: Path) -> No
     assert script.read_text() == PROGRAM
 
 
+@ENDINGS
 def test_a_gpus_error_ends_the_search_upwards_and_downwards(
     torch_python: Path, script: Path, nvml_library: Path, tmp_path: Path
 ) -> None:
@@ -147,6 +151,7 @@ def test_a_gpus_error_ends_the_search_upwards_and_downwards(
     assert "OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB." in why
 
 
+@ENDINGS
 def test_another_failure_ends_the_search(torch_python: Path, script: Path) -> None:
     answer = found(find(torch_python, script, 4, ENDLESS, 8, 1))
     assert endings(answer) == {4: "fits", 8: "failed"}
@@ -158,6 +163,7 @@ def test_another_failure_ends_the_search(torch_python: Path, script: Path) -> No
     )
 
 
+@ENDINGS
 def test_the_kernel_ends_the_search(torch_python: Path, script: Path) -> None:
     with memory_group(700 * MIB) as members:
         enter = ["sh", "-c", f'echo $$ > {members}; exec "$@"', "sh"]

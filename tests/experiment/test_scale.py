@@ -28,6 +28,8 @@ from teho.model.device import Device
 from teho.model.scaled import Scaled
 from teho.show.json.noun import schema_of
 
+PACES = pytest.mark.drawn(1, tests="paces")
+"""Six runs each. The rules of the verdicts have tests of their own."""
 SLEEPING = """\
 import sys, time
 workers = int(sys.argv[1])
@@ -82,6 +84,7 @@ def by_steps(folder: Path, seconds: str, *options: str) -> dict[str, Any]:
     return found(done)
 
 
+@PACES
 @needs_two
 def test_with_twice_the_steps_two_cores_should_be_used(tmp_path: Path) -> None:
     answer = by_steps(tmp_path, "0.1 / int(sys.argv[1])")
@@ -92,6 +95,7 @@ def test_with_twice_the_steps_two_cores_should_be_used(tmp_path: Path) -> None:
     assert len({run["recording"] for run in runs}) == len(runs) >= 6
 
 
+@PACES
 @needs_two
 def test_a_serial_program_should_use_one_core(tmp_path: Path) -> None:
     answer = by_steps(tmp_path, "0.1")
@@ -99,6 +103,7 @@ def test_a_serial_program_should_use_one_core(tmp_path: Path) -> None:
     assert answer["verdict"].startswith("1 core is enough: ")
 
 
+@PACES
 @needs_two
 def test_the_same_time_for_more_work_is_weak_scaling(tmp_path: Path) -> None:
     answer = by_steps(tmp_path, "0.1", "--weak")

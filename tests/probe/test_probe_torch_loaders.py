@@ -212,6 +212,7 @@ def test_waiting_for_workers_is_separate_from_their_start(
     assert loader.first_s >= 2 * 2 * 0.02
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("method", ["fork", "forkserver"])
 def test_workers_are_known_however_they_were_started(probed: Probed, method: str) -> None:
     # On a busy machine a worker may get few samples: the program goes on until both have one.

@@ -23,6 +23,8 @@ from teho.profile.summary import read_traces
 
 LOOPS = Path(__file__).parents[2] / "benchmarks" / "profile_loops.py"
 SOURCES = str(Path(teho.__file__).parents[1])
+RUNS = pytest.mark.drawn(2, tests="runs")
+"""Each of these tests starts PyTorch, its compiler and its profiler once or twice."""
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
 TRAINING = """
@@ -146,6 +148,7 @@ def program(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
+@RUNS
 def test_a_program_that_ends_in_the_window(
     teho: Call, torch_python: Path, program: Callable[[str], Path], home: Path
 ) -> None:
@@ -307,6 +310,7 @@ def ranks(tmp_path: Path) -> Path:
     return path
 
 
+@RUNS
 def test_only_rank_0_of_a_step_is_recorded(torch_python: Path, ranks: Path, home: Path) -> None:
     command = [*TEHO, "profile", "--steps", "8:10", "--", torch_python, ranks]
     tasks = [
@@ -324,6 +328,7 @@ def test_only_rank_0_of_a_step_is_recorded(torch_python: Path, ranks: Path, home
     assert "The trace has no work of a GPU." in printed
 
 
+@RUNS
 def test_a_run_that_continues_and_then_is_killed(
     teho: Call, torch_python: Path, program: Callable[[str], Path], home: Path
 ) -> None:

@@ -62,6 +62,7 @@ print("done")
 """
 
 
+@pytest.mark.drawn(1, tests="frameworks")
 @pytest.mark.skipif(bool(lacks_framework("jax")), reason=lacks_framework("jax"))
 def test_jax(tmp_path: Path) -> None:
     probed = Probed(tmp_path)
@@ -102,6 +103,7 @@ print("done")
 """
 
 
+@pytest.mark.drawn(1, tests="frameworks")
 @pytest.mark.skipif(bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow"))
 def test_keras_on_tensorflow(tmp_path: Path) -> None:
     probed = Probed(tmp_path)

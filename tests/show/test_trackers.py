@@ -182,6 +182,7 @@ def busy_values() -> list[float]:
     ]  # fmt: skip
 
 
+@pytest.mark.drawn(2, tests="packages")
 def test_tensorboard_reads_the_event_file(tmp_path: Path) -> None:
     answer = json.loads(with_package("tensorboard", f"""
 import glob, json, sys
@@ -205,6 +206,7 @@ print(json.dumps([
     assert text == prose_of(run.view)
 
 
+@pytest.mark.drawn(2, tests="packages")
 def test_mlflow_has_the_run(tmp_path: Path) -> None:
     answer = json.loads(with_package("mlflow", f"""
 import json, mlflow
@@ -224,6 +226,7 @@ print(json.dumps([
     assert tags["mlflow.note.content"] == prose_of(LoadedRun.open(str(RUN)).view)
 
 
+@pytest.mark.drawn(2, tests="packages")
 def test_wandb_writes_the_run(tmp_path: Path) -> None:
     answer = with_package("wandb", """
 import glob, json, struct
@@ -258,6 +261,7 @@ print(json.dumps([
     assert set(projects) == {"cats"}
 
 
+@pytest.mark.drawn(2, tests="packages")
 def test_trackio_has_the_run(tmp_path: Path) -> None:
     answer = with_package("trackio", """
 import json

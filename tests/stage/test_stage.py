@@ -276,6 +276,7 @@ def _slowly(tmp_path: Path, to: Path, number: int, *, archive: bool) -> None:
         assert b"teho: interrupted. Run the same command again: the copy continues.\n" in errors
 
 
+@pytest.mark.drawn(2)
 @needs_rsync
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_copy_continues(teho: Call, tmp_path: Path, number: int) -> None:
@@ -294,6 +295,7 @@ def test_an_interrupted_copy_continues(teho: Call, tmp_path: Path, number: int) 
     assert [path.name for path in to.iterdir()] == ["data"]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_archive_continues(teho: Call, tmp_path: Path, number: int) -> None:
     data, to = tmp_path / "data", tmp_path / "to"
