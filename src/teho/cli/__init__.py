@@ -70,8 +70,8 @@ def say(text: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
-    # The shell's completion also calls `teho` without words.
-    if list(words) in _ASKS_FOR_HELP and "_TEHO_COMPLETE" not in os.environ:
+    # The shell's completion also calls `teho` without words. `list` is a module of this package.
+    if [*words] in _ASKS_FOR_HELP and "_TEHO_COMPLETE" not in os.environ:
         from teho.cli.overview import print_overview
 
         sys.exit(print_overview())
