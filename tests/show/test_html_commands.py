@@ -13,6 +13,7 @@ from show.test_devices_text import H100, NO_AMD, SLICES, survey
 from show.test_html import Outline, browser, visit  # noqa: F401 - fixtures
 from show.test_scale_text import SCALED
 from show.test_tune_text import TUNED
+from support import wait_for
 from teho.doctor.checks import CHECKS
 from teho.doctor.examine import examine
 from teho.model.document import Document
@@ -65,8 +66,7 @@ def check_page(visit, text: str, word: str) -> None:  # noqa: F811 - a fixture
         assert page.evaluate(OVERFLOW) == 0, (width, scheme)
         assert page.evaluate(CUT) == [], (width, scheme)
     page.set_viewport_size({"width": 390, "height": 900})
-    if page.locator(".scroll").count():
-        page.wait_for_function(f"({WITHOUT_HINT})().length === 0", timeout=5000)
+    wait_for(lambda: page.evaluate(WITHOUT_HINT) == [])
 
 
 @pytest.mark.drawn(2)
