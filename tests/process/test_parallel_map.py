@@ -40,13 +40,13 @@ except ValueError as error:
     assert error.args == (3,)
 large = beside(lambda: bytes(10_000_000))
 assert len(large()) == 10_000_000, "more than the buffer of a pipe"
-aside = Beside(lambda: (os.getpid(), os.getpgid(0), os.nice(0)), in_background=True)
+aside = Beside(lambda: (os.getpid(), os.getpgid(0), os.nice(0)), is_group=True, nice=5)
 assert aside.in_child
 pid, group, nice = aside()
 assert pid == group != own
 assert nice == min(19, os.nice(0) + 5)
-for background in (False, True):
-    long = Beside(lambda: time.sleep(1000), in_background=background)
+for is_group in (False, True):
+    long = Beside(lambda: time.sleep(1000), is_group=is_group)
     long.end()
     try:
         long()

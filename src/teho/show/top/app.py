@@ -33,6 +33,8 @@ _LOOK_S = 0.05
 """How often the screen looks for the first report."""
 _ORDER_S = 5.0
 """Nodes change their places at most so often: one can read and choose a line."""
+_AROUND = 3
+"""Columns of the list that rows do not have: the cursor, and the bar that shows the position."""
 _HEAD_LINES = 3
 _SMALL_LINES = 12
 _ALL = 1_000_000
@@ -131,7 +133,7 @@ class TopApp(App[None]):
         width, height = self.size.width, self._list.size.height
         top = self.query_one("#head", Lines)
         top.show(head(frame, width, top.size.height))
-        view = self._view(frame, width - 2, height)
+        view = self._view(frame, width - _AROUND, height)
         self.query_one("#title", Lines).show([Text("  ") + view.title])
         self._list.show(view.rows, first=first)
         self.query_one("#keys", Lines).show([self._key_line()])
