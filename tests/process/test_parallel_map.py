@@ -8,7 +8,7 @@ import sys
 SHARED = """\
 import os, signal, sys, threading, time
 from pathlib import Path
-from teho.process.parallel_map import Beside, beside, parallel_map
+from teho.process.parallel_map import ChildWork, in_child, parallel_map
 
 own = os.getpid()
 
@@ -31,22 +31,22 @@ try:
     sys.exit("no error")
 except ValueError as error:
     assert error.args == (0,)
-assert beside(os.getpid)() != own
-in_child = beside(lambda: fail(3))
+assert in_child(os.getpid)() != own
+failing = in_child(lambda: fail(3))
 try:
-    in_child()
-    sys.exit("no error of the work beside")
+    failing()
+    sys.exit("no error of the work in the child")
 except ValueError as error:
     assert error.args == (3,)
-large = beside(lambda: bytes(10_000_000))
+large = in_child(lambda: bytes(10_000_000))
 assert len(large()) == 10_000_000, "more than the buffer of a pipe"
-aside = Beside(lambda: (os.getpid(), os.getpgid(0), os.nice(0)), is_group=True, nice=5)
-assert aside.in_child
-pid, group, nice = aside()
+grouped = ChildWork(lambda: (os.getpid(), os.getpgid(0), os.nice(0)), is_group=True, nice=5)
+assert grouped.has_child
+pid, group, nice = grouped()
 assert pid == group != own
 assert nice == min(19, os.nice(0) + 5)
 for is_group in (False, True):
-    long = Beside(lambda: time.sleep(1000), is_group=is_group)
+    long = ChildWork(lambda: time.sleep(1000), is_group=is_group)
     long.end()
     try:
         long()
@@ -58,8 +58,8 @@ for is_group in (False, True):
 waits = threading.Event()
 threading.Thread(target=waits.wait).start()
 assert set(parallel_map(lambda _: os.getpid(), range(37))) == {own}, "beside other threads"
-assert beside(os.getpid)() == own, "beside other threads"
-assert not Beside(os.getpid).in_child
+assert in_child(os.getpid)() == own, "beside other threads"
+assert not ChildWork(os.getpid).has_child
 waits.set()
 """
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from teho.process.child import fork_child
 
-__all__ = ["Beside", "beside", "parallel_map"]
+__all__ = ["ChildWork", "in_child", "parallel_map"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,7 +46,7 @@ def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
     return [done[place % count][place // count] for place in range(len(things))]
 
 
-class Beside(Generic[R]):
+class ChildWork(Generic[R]):
     """Some work, in a child process if possible. A call waits for its result.
 
     If there is only one core, if this process has other threads, or if the child fails, the call
@@ -82,7 +82,7 @@ class Beside(Generic[R]):
         return result
 
     @property
-    def in_child(self) -> bool:
+    def has_child(self) -> bool:
         """Whether a child process does the work."""
         return self._share is not None
 
@@ -93,9 +93,9 @@ class Beside(Generic[R]):
             self._share.end()
 
 
-def beside(work: Callable[[], R]) -> Beside[R]:
+def in_child(work: Callable[[], R]) -> ChildWork[R]:
     """Start some work in a child process; a call of the result waits for it."""
-    return Beside(work)
+    return ChildWork(work)
 
 
 def _may_fork() -> bool:

@@ -29,10 +29,11 @@ from teho.show.top.widgets import Lines, RowList
 __all__ = ["TopApp"]
 
 _TICK_S = 0.5
-_LOOK_S = 0.05
-"""How often the screen looks for the first report."""
+_CHECK_S = 0.05
+"""How often the screen checks whether the first report is there."""
 _ORDER_S = 5.0
 """Nodes change their places at most so often: one can read and choose a line."""
+_PARTS = 4
 _AROUND = 3
 """Columns of the list that rows do not have: the cursor, and the bar that shows the position."""
 _HEAD_LINES = 3
@@ -92,8 +93,8 @@ class TopApp(App[None]):
         """Place of each node in the order."""
         self._placed_by: Order | None = None
         self._placed_s = float("-inf")
-        self._looking: Timer | None = None
-        """Looks for the first report."""
+        self._checking: Timer | None = None
+        """Checks whether the first report is there."""
 
     def compose(self) -> ComposeResult:
         """Yield the parts of the screen."""
@@ -109,7 +110,7 @@ class TopApp(App[None]):
         self._tick()
         self.set_interval(_TICK_S, self._tick)
         if self._source.awaits_report:
-            self._looking = self.set_interval(_LOOK_S, self._look_for_report)
+            self._checking = self.set_interval(_CHECK_S, self._check_report)
 
     @property
     def _list(self) -> RowList:
@@ -121,14 +122,14 @@ class TopApp(App[None]):
             self._frame = self._source.frame()
         self._draw()
 
-    def _look_for_report(self) -> None:
-        if not self._source.awaits_report and self._looking is not None:
-            self._looking.stop()
+    def _check_report(self) -> None:
+        if not self._source.awaits_report and self._checking is not None:
+            self._checking.stop()
             self._tick()
 
     def _draw(self, *, first: bool = False) -> None:
         frame = self._frame
-        if frame is None or not self.query("#list"):
+        if frame is None or len(self.query("#head, #title, #list, #keys")) < _PARTS:
             return  # the screen is being taken down
         width, height = self.size.width, self._list.size.height
         top = self.query_one("#head", Lines)
@@ -273,7 +274,7 @@ class TopApp(App[None]):
         self._draw()
 
     def action_freeze(self) -> None:
-        """Keep the present values, or go on."""
+        """Keep the present values, or continue."""
         self._is_frozen = not self._is_frozen
         self._draw()
 
