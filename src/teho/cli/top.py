@@ -86,9 +86,7 @@ def command(
         )
     settings = load_settings()
     from teho.store.index import find_run
-    from teho.store.without_pandas import work_without_pandas
 
-    work_without_pandas()
     is_screen = form is None and not once and _has_cursor()
     if replay and not is_screen:
         raise InputError("--replay needs a terminal for input and output")
