@@ -19,6 +19,12 @@ To measure the age of a value on the screen, the process writes the time of each
 sample, as the host memory. The age is the time of the screenshot minus this time. The screen has
 only room for some of the nodes. In the rows about ages, the dead and the slow nodes are left out.
 
+We also tried two tools that are made for jobs. slurmwatch 1.2.4 shows one node of a Slurm job at a
+time. It reads the cgroups of the job, but the nodes of the Slurm of this benchmark have no cgroups.
+So slurmwatch does not open its screen: it prints a summary from `sstat` and ends. all-smi, a
+program in Rust, is neither a package of Python nor of Debian, and this machine can install no other
+packages. So these two tools are not in the table.
+
 The finished run of 64 nodes takes one hour. The Slurm job runs on a real Slurm, whose daemons all
 run on this machine. Its first value is the first amount of memory of a node on the screen.
 """
@@ -50,7 +56,7 @@ from terminals import COLUMNS, LINES, in_terminal, plain
 _HERE = Path(__file__).parent
 _GPUS = 8
 _VALUE = re.compile(r"127\.0\.\d+\.\d+ +\d( \d)+ ")
-_VERDICT = re.compile(r"(?<!\w)[✗!i✓?] (?!Teho is making)[A-Z][a-z]+ ")
+_VERDICT = re.compile(r"(?<!\w)[✗!i✓?] (?!Teho is making)[A-Z\d]")
 _NVITOP_VALUE = re.compile(r"\d+W / \d+W")
 _NODE = re.compile(r"^[▶ ] (127\.0\.\S+) ")
 _MEMORY = re.compile(r" ([\d,.]+) (MiB|GiB|TiB)\s+[\d.]+ %")

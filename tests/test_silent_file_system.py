@@ -80,7 +80,7 @@ def test_the_file_is_read_from_the_kernel(silent: Path, code: str, named: bool) 
             memory.close()
         idle = IdleWaits()
         for elapsed_s in (1.0, 2.0, 200.0):
-            idle.look({"node": {"job_cpu_s": 0.0}}, {program.pid}, elapsed_s)
+            idle.check({"node": {"job_cpu_s": 0.0}}, {program.pid}, elapsed_s)
         assert idle.found is not None
         (one,) = idle.found.processes
         assert one.uninterruptible

@@ -40,13 +40,13 @@ except ValueError as error:
     assert error.args == (3,)
 large = in_child(lambda: bytes(10_000_000))
 assert len(large()) == 10_000_000, "more than the buffer of a pipe"
-aside = ChildWork(lambda: (os.getpid(), os.getpgid(0), os.nice(0)), in_background=True)
-assert aside.is_in_child
-pid, group, nice = aside()
+grouped = ChildWork(lambda: (os.getpid(), os.getpgid(0), os.nice(0)), is_group=True, nice=5)
+assert grouped.has_child
+pid, group, nice = grouped()
 assert pid == group != own
 assert nice == min(19, os.nice(0) + 5)
-for background in (False, True):
-    long = ChildWork(lambda: time.sleep(1000), in_background=background)
+for is_group in (False, True):
+    long = ChildWork(lambda: time.sleep(1000), is_group=is_group)
     long.end()
     try:
         long()
@@ -59,7 +59,7 @@ waits = threading.Event()
 threading.Thread(target=waits.wait).start()
 assert set(parallel_map(lambda _: os.getpid(), range(37))) == {own}, "beside other threads"
 assert in_child(os.getpid)() == own, "beside other threads"
-assert not ChildWork(os.getpid).is_in_child
+assert not ChildWork(os.getpid).has_child
 waits.set()
 """
 

@@ -406,8 +406,10 @@ CLEAN = [
     "x = rng.choice(n, 1000, p=weights)",
     "x = rng.choice(n, size=1000, p=weights)",
     "x = rng.choice(n)",
-    "def draw(pheromone):\n    weights = [one ** 2 for one in pheromone]\n"
-    "    return random.choices(names, weights)",
+    (
+        "def draw(pheromone):\n    weights = [one ** 2 for one in pheromone]\n"
+        "    return random.choices(names, weights)"
+    ),
     "x = random.choices(names, weights, k=1000)",
     "x = random.choices(names, cum_weights=sums)",
     "x = random.choices(names)",

@@ -20,8 +20,6 @@ R = TypeVar("R")
 _FEWEST = 4
 """Smallest number of items for which starting a process is faster."""
 _MOST = 4
-_NICE = 5
-"""How far work in the background lets other processes go first; see nice(2)."""
 
 
 def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
@@ -56,16 +54,17 @@ class ChildWork(Generic[R]):
 
     Args:
         work: without side effects; its result can be pickled.
-        in_background: whether the child lets other processes go first, and is in a process group
-            of its own, so that `end` ends its children too.
+        is_group: whether the child is in a process group of its own, so that `end` ends its
+            children too.
+        nice: how far the child lets other processes go first; see nice(2).
     """
 
-    def __init__(self, work: Callable[[], R], *, in_background: bool = False) -> None:
+    def __init__(self, work: Callable[[], R], *, is_group: bool = False, nice: int = 0) -> None:
         self._work = work
         self._is_ended = False
         may_fork = len(os.sched_getaffinity(0)) > 1 and _may_fork()
         self._share = (
-            _Share(lambda _: work(), [None], in_background=in_background) if may_fork else None
+            _Share(lambda _: work(), [None], is_group=is_group, nice=nice) if may_fork else None
         )
 
     def __call__(self) -> R:
@@ -83,7 +82,7 @@ class ChildWork(Generic[R]):
         return result
 
     @property
-    def is_in_child(self) -> bool:
+    def has_child(self) -> bool:
         """Whether a child process does the work."""
         return self._share is not None
 
@@ -107,20 +106,25 @@ class _Share:
     """A part of the work, done in a child process."""
 
     def __init__(
-        self, function: Callable[[T], R], things: Sequence[T], *, in_background: bool = False
+        self,
+        function: Callable[[T], R],
+        things: Sequence[T],
+        *,
+        is_group: bool = False,
+        nice: int = 0,
     ) -> None:
         self._end, end = os.pipe()
         self._is_running = True
-        self._in_background = in_background
+        self._is_group = is_group
 
         def work() -> None:
-            if in_background:
+            if is_group:
                 os.setpgid(0, 0)
-                os.nice(_NICE)
+            os.nice(nice)
             _answer(function, things, end)
 
         self._pid = fork_child(work)
-        if in_background:
+        if is_group:
             with contextlib.suppress(OSError):  # the child has done it, or has ended
                 os.setpgid(self._pid, self._pid)
         os.close(end)
@@ -140,7 +144,7 @@ class _Share:
         """End the child; if it is in a group of its own, the whole group."""
         if self._is_running:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                (os.killpg if self._in_background else os.kill)(self._pid, signal.SIGKILL)
+                (os.killpg if self._is_group else os.kill)(self._pid, signal.SIGKILL)
 
 
 def _answer(function: Callable[[T], R], things: Sequence[T], end: int) -> None:

@@ -273,6 +273,14 @@ def _read_stream(
             return _empty(), f"{path} is empty: the run ended before the first samples were written"
         try:
             reader = pa.ipc.open_stream(file)
+            if columns is not None:
+                # The other columns of a batch are then not decoded.
+                wanted = {*columns, "kind"}
+                places = [place for place, name in enumerate(reader.schema.names) if name in wanted]
+                file.seek(0)
+                reader = pa.ipc.open_stream(
+                    file, options=pa.ipc.IpcReadOptions(included_fields=places)
+                )
             schema = reader.schema
             while True:
                 batches.append(reader.read_next_batch())
@@ -286,7 +294,8 @@ def _read_stream(
             problem = f"{path} is truncated; Teho uses only its {len(batches)} complete batches"
     table = _only(pa.Table.from_batches(batches, schema) if batches else _empty(), kind)
     if columns is not None:
-        table = table.select([name for name in columns if name in table.column_names])
+        names = set(table.column_names)
+        table = table.select([name for name in columns if name in names])
     return table, problem
 
 

@@ -29,10 +29,13 @@ from teho.show.top.widgets import Lines, RowList
 __all__ = ["TopApp"]
 
 _TICK_S = 0.5
-_LOOK_S = 0.05
-"""How often the screen looks for the first report."""
+_CHECK_S = 0.05
+"""How often the screen checks whether the first report is there."""
 _ORDER_S = 5.0
 """Nodes change their places at most so often: one can read and choose a line."""
+_PARTS = 4
+_AROUND = 3
+"""Columns of the list that rows do not have: the cursor, and the bar that shows the position."""
 _HEAD_LINES = 3
 _SMALL_LINES = 12
 _ALL = 1_000_000
@@ -90,8 +93,8 @@ class TopApp(App[None]):
         """Place of each node in the order."""
         self._placed_by: Order | None = None
         self._placed_s = float("-inf")
-        self._looking: Timer | None = None
-        """Looks for the first report."""
+        self._checking: Timer | None = None
+        """Checks whether the first report is there."""
 
     def compose(self) -> ComposeResult:
         """Yield the parts of the screen."""
@@ -107,7 +110,7 @@ class TopApp(App[None]):
         self._tick()
         self.set_interval(_TICK_S, self._tick)
         if self._source.awaits_report:
-            self._looking = self.set_interval(_LOOK_S, self._look_for_report)
+            self._checking = self.set_interval(_CHECK_S, self._check_report)
 
     @property
     def _list(self) -> RowList:
@@ -119,19 +122,19 @@ class TopApp(App[None]):
             self._frame = self._source.frame()
         self._draw()
 
-    def _look_for_report(self) -> None:
-        if not self._source.awaits_report and self._looking is not None:
-            self._looking.stop()
+    def _check_report(self) -> None:
+        if not self._source.awaits_report and self._checking is not None:
+            self._checking.stop()
             self._tick()
 
     def _draw(self, *, first: bool = False) -> None:
         frame = self._frame
-        if frame is None or not self.query("#list"):
+        if frame is None or len(self.query("#head, #title, #list, #keys")) < _PARTS:
             return  # the screen is being taken down
         width, height = self.size.width, self._list.size.height
         top = self.query_one("#head", Lines)
         top.show(head(frame, width, top.size.height))
-        view = self._view(frame, width - 2, height)
+        view = self._view(frame, width - _AROUND, height)
         self.query_one("#title", Lines).show([Text("  ") + view.title])
         self._list.show(view.rows, first=first)
         self.query_one("#keys", Lines).show([self._key_line()])

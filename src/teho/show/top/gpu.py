@@ -17,7 +17,7 @@ from teho.show.top.frame import CURVES, Curve, Frame
 from teho.show.top.orders import PROCESS_ORDERS
 from teho.show.top.processes import gpu_process_rows
 from teho.show.top.rows import DIM, Row, View, age
-from teho.units import format_bytes
+from teho.units import format_bytes, format_duration
 
 __all__ = ["gpu_view"]
 
@@ -46,17 +46,45 @@ def gpu_view(
     title = Text(f"GPU {position} of {plain(name)}", "bold")
     title.append(f"  {plain(gpu.device.name)}  {age(node)}", DIM)
     rows: list[Row] = []
+    times: list[Row] = []
     by_metric = {curve.metric: curve for curve in curves}
     for metric, top in CURVES.items():
         curve = by_metric.get(metric)
         if curve is not None and any(value is not None for value in curve.values):
             rows += _curve_rows(curve, gpu, top, width, 3 if height >= 24 else 2)
+            newest = "end" if node.has_ended else "now"
+            times = _time_row(curve, width, newest)
+    rows += times
     using = [one for one in node.processes if gpu.device.id in one.gpu_memory_bytes]
     if using:
         using = PROCESS_ORDERS["gpu_memory"].sorted(using)
         rows += [Row(Text()), *gpu_process_rows(gpu, using, frame.owner)]
     rows += [Row(Text()), *_value_rows(gpu, width)]
     return View(title, rows).cut(width)
+
+
+def _time_row(curve: Curve, width: int, newest: str) -> list[Row]:
+    """Return a line below the curves: the age of their first point, and `newest` at the last one.
+
+    Args:
+        curve: one of the curves; all have the same times.
+        width: columns of the terminal.
+        newest: text at the end.
+    """
+    room = _room(width)
+    times = curve.times_s[-2 * room :]
+    if len(times) < 2:
+        return []
+    ago = f"{format_duration(round(times[-1] - times[0]))} ago"
+    begin = _LABEL + room - (len(times) + 1) // 2
+    last = _LABEL + room - len(newest)
+    text = f"{'':<{begin}}{ago}" if begin + len(ago) < last else ""
+    return [Row(Text(f"{text:<{last}}{newest}", DIM))]
+
+
+def _room(width: int) -> int:
+    """Return the number of cells of a curve."""
+    return max(10, width - _LABEL)
 
 
 def _value_rows(gpu: GpuNow, width: int) -> Iterable[Row]:
@@ -100,8 +128,7 @@ def _curve_rows(
     }.get(curve.metric)
     high = top or limit or max(values)
     metric = METRICS_BY_NAME[curve.metric]
-    room = max(10, width - _LABEL)
-    lines = braille(curve.values, room, height, 0.0, float(high))
+    lines = braille(curve.values, _room(width), height, 0.0, float(high))
     label = f"{metric.label[:1].upper()}{metric.label[1:]}"
     for number, line in enumerate(lines):
         cell = (

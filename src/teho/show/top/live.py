@@ -35,6 +35,8 @@ _FEW_NODES = 8
 """The first frame waits for the report of at most this number of nodes."""
 _AWAITED_S = 0.3
 """It waits for this time, if another process makes the report."""
+_MANY_NODES, _NICE = 100, 5
+"""From this number of nodes on, the first report needs many seconds, and lets others go first."""
 _START_S, _STARTS_S = 60.0, 0.5
 """Nodes may begin to record after the viewer. For this long, the run is read this often."""
 _ROWS_S = 2.0
@@ -64,7 +66,7 @@ class LiveSource:
         self._settings = settings
         self._waits = waits
         # The other process begins while this one reads the run and loads the screen.
-        self._first = None if waits or not _has_nodes(directory) else _first(directory, settings)
+        self._first = None if waits else _first(directory, settings)
         self._owner = owner_of(directory)
         loaded = LoadedRun(directory, settings)
         self._report: Report = unjudged(loaded, "Teho is making the report of the run so far.")
@@ -356,12 +358,11 @@ def _absent(run: Run) -> list[Node]:
     ]
 
 
-def _has_nodes(directory: Path) -> bool:
-    """Return whether a node of the run has begun to record."""
-    return any((directory / NODES).glob("*.json"))
-
-
 def _first(directory: Path, settings: Settings) -> ChildWork[Reported] | None:
-    """Begin the first report in another process; None: this process cannot start one."""
-    first = ChildWork(lambda: first_report(directory, settings), in_background=True)
-    return first if first.is_in_child else None
+    """Begin the first report in another process; None: this is not possible, or it is too early."""
+    count = sum(1 for _ in (directory / NODES).glob("*.json"))
+    if not count:
+        return None
+    nice = _NICE if count >= _MANY_NODES else 0
+    first = ChildWork(lambda: first_report(directory, settings), is_group=True, nice=nice)
+    return first if first.has_child else None

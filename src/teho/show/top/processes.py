@@ -16,7 +16,7 @@ from teho.units import format_bytes
 
 __all__ = ["gpu_process_rows", "gpus_of", "process_rows", "user_text"]
 
-_WIDE = 110
+_WIDE = 109
 """Columns from which the processes of a node have their user and type."""
 _LONGEST_USER = 12
 

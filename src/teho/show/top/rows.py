@@ -108,7 +108,8 @@ def age(node: NodeNow) -> str:
 
 def ways(nodes: Iterable[NodeNow]) -> str:
     """Return how the values of some nodes came; empty without values, and after the end."""
-    counts = Counter(node.way for node in nodes if node.way and not node.has_ended)
+    shown = (node for node in nodes if not node.is_silent and not node.has_ended)
+    counts = Counter(node.way for node in shown if node.way)
     if len(counts) == 1:
         return f"values {WAYS[next(iter(counts))]}"
     found = [f"{count} {WAYS[way]}" for way in WAYS if (count := counts[way])]
