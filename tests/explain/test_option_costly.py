@@ -413,11 +413,12 @@ class TestShownByTheStacks:
         of_library("pandas/core/groupby/ops.py", "BaseGrouper._unob_index_and_ids"),
         AGG,
     )
+    KEYS = (PRODUCT[1], AGG)  # of few combinations and many rows
     OLD = (of_library("pandas/core/groupby/groupby.py", "GroupBy._reindex_output"), AGG)
 
     @pytest.mark.parametrize(
         ("frames", "wall_s", "count"),
-        [(PRODUCT, 8.0, 1), (OLD, 8.0, 1), (PRODUCT, 4.0, 0), (SUMS, 8.0, 0)],
+        [(PRODUCT, 2.0, 1), (OLD, 2.0, 1), (PRODUCT, 1.5, 0), (SUMS, 8.0, 0), (KEYS, 8.0, 0)],
     )
     def test_rows_of_all_combinations(self, frames, wall_s, count):
         stacks = seen(self.SUMS, 60.0 - wall_s), seen(frames, wall_s)
