@@ -46,8 +46,7 @@ check: .venv/dev  ## Style, types, layers, and Python 3.8 where it is needed: se
 
 soak: .venv/dev  ## Plans on random sites against a real SCHEDULER; SITES, REQUESTS, SEED: an hour.
 	sh tests/debian-packages.sh
-	TEHO_SOAK=1 $(BIN)/pytest -q tests/test_kills.py tests/twins/test_slurm_differential.py
-	TEHO_SOAK=1 $(BIN)/pytest -q -m "hypothesis or drawn"
+	TEHO_SOAK=1 $(BIN)/pytest -q -m "soak or hypothesis or drawn"
 	$(BIN)/python tests/sites/$(if $(filter grid_engine,$(SCHEDULER)),grid_engine_)soak.py --sites $(SITES) --requests $(REQUESTS) --seed $(SEED)
 
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.

@@ -1,4 +1,4 @@
-"""Automatic recording: the time that `teho always on` adds to a job.
+"""This section shows how much time `teho always on` adds to a job.
 
 The measured job is a bash script that only runs `true`. The script has the environment variables of
 a Slurm job. The first row is about the start of this script: bash then also starts the real

@@ -1,4 +1,4 @@
-"""The cost of `teho report`, from start to end, for runs on 64 and 1,250 nodes with 8 GPUs each.
+"""This section shows what `teho report` costs for runs on 64 and 1,250 nodes with 8 GPUs each.
 
 The run on 64 nodes takes 3 days. The run on 1,250 nodes takes one day and has 10,000 GPUs. The
 recordings are generated (benchmarks/generate.py). The benchmark generates the samples of one node,

@@ -1,4 +1,4 @@
-"""Devices: the time to sample a node with eight H100 GPUs, and the time until the first sample.
+"""This section shows how long a sample of eight H100 GPUs takes, and the time until the first one.
 
 *One sample* has every metric of eight stub GPUs. The metrics of GPM (NVIDIA's activity counters in
 the driver) are included. The benchmark reads these metrics in the same way as the recorder, and

@@ -1,4 +1,4 @@
-"""Size on disk: the bytes per value in finished recordings, and the size for a run of a month.
+"""This section shows how many bytes a value needs in a recording, and the size of a month.
 
 A *stored value* is one value in a row of a recording. Null values do not count as stored values. If
 a row has the shares of time in which cores were busy, each core counts as one value. *Measured

@@ -1,4 +1,4 @@
-"""`teho doctor`: the wall time of the whole command, with every check and the output.
+"""This section shows how long `teho doctor` takes, with every check and the output.
 
 In a job with eight stub GPUs, `teho doctor` imports the framework, such as PyTorch, to learn which
 GPUs this framework can use. In the first two rows of the table, a Python module with a few lines

@@ -1,4 +1,4 @@
-"""Feed: epochs with `teho.feed`, with PyTorch's DataLoader and with other loaders.
+"""This section compares epochs with `teho.feed`, with PyTorch's DataLoader and with other loaders.
 
 In this section, an epoch only fetches the batches, and computes nothing with them. Only in the rows
 with *the network*, the program also trains this network. For each kind of data, the loaders run

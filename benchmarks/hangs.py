@@ -1,4 +1,4 @@
-"""Programs that hang, and programs that only look like this: what the report says, and when.
+"""This section shows what the report says of programs that hang, or seem to hang, and when.
 
 A person who did not know the rule wrote the programs in benchmarks/hangs. The report is made every
 10 s while a program runs, as `teho top` does. The time until a hang is named begins with the last

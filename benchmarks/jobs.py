@@ -1,4 +1,4 @@
-"""Many jobs of the accounting: `teho jobs` with 10,000 jobs, and `teho digest` with 100,000 jobs.
+"""This section shows how long `teho jobs` takes for 10,000 jobs, and `teho digest` for 100,000.
 
 This benchmark does not run the real `sacct`: a small script (the *stand-in*) prints the rows of
 generated jobs from a file. Each job has two steps. Half of the jobs have GPUs and a summary of

@@ -1,4 +1,4 @@
-"""Launching: the wall time of `teho launch`, which starts the program `true`.
+"""This section shows how long `teho launch` takes to start the program `true`.
 
 The commands run alternately, many times. `python -S -c pass` is the shortest possible Python
 program. `teho launch` may take at most three times as long as this program: this is the budget.

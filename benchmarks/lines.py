@@ -1,4 +1,4 @@
-"""Lines: whether Teho reports the right share of the time for each line of a program.
+"""This section shows whether Teho reports the right share of the time for each line.
 
 This benchmark runs the programs in `benchmarks/lines/programs`. The authors of these programs did
 not know Teho. Each program runs a loop of two to five marked lines, and measures the time of each
@@ -243,7 +243,7 @@ def _teho(case: Case, seconds: float, folder: Path) -> Found:
         say(f"{case.path.stem}: not read from outside: {main.why_inside}")
     lines, kinds = _lines_of(main, case)
     shares = _normal({name: sum(of.values()) for name, of in lines.items()})
-    return Found(case, truth, shares, kinds, main.independent_looks)
+    return Found(case, truth, shares, kinds, main.independent_samples)
 
 
 def _lines_of(

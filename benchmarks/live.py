@@ -1,4 +1,4 @@
-"""The live view: `teho top` with 64 and with 1,250 nodes, and a recorder that is watched.
+"""This section shows the cost of `teho top` with 64 and 1,250 nodes, and of a watched recorder.
 
 One process behaves like the recorders of 64 nodes with 8 GPUs each. When `teho top` starts, each
 node has already recorded rows for one minute. Then the process behaves like the recorders of 1,250

@@ -1,4 +1,4 @@
-"""`teho import` of a log of one day, and `teho export` of a run of 3 days on many nodes.
+"""This section shows what `teho import` costs for a log of one day, and `teho export` for 3 days.
 
 The log is generated: 8 GPUs, one row for each GPU and second, as `nvidia-smi --query-gpu … -l 1`
 prints them. For comparison, the CSV reader of Arrow reads the same file. Arrow only reads the rows.

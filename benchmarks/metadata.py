@@ -1,4 +1,4 @@
-"""Operations of the metadata server that a recorder needs in a job of 1,250 nodes.
+"""This section counts the operations on the metadata server that a recorder needs in a large job.
 
 The metadata server of a shared file system finds, opens, creates and renames files. This benchmark
 starts `teho run` on one node, and gives it the variables of a Slurm job with 1,250 nodes. strace

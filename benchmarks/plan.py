@@ -1,4 +1,4 @@
-"""Planning: the wall time of `teho plan`, and the time of 10,000 plans in one process.
+"""This section shows how long `teho plan` takes, and how long 10,000 plans take in one process.
 
 In the first three rows, each `teho plan` is one process. `teho plan` reads the files about all
 clusters, makes a plan, and prints the plan. With `--script`, `teho plan` also loads the templates

@@ -1,4 +1,4 @@
-"""The portal with many runs, a large run, and many running runs.
+"""This section shows what the portal costs with many runs, a large run, and many running runs.
 
 The runs are generated. Each run has only a description, without samples. The commands, names,
 clusters and GPUs are random, but the same in each measurement. `teho portal` listens on a Unix

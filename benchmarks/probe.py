@@ -1,4 +1,4 @@
-"""Probe: how much the probe, the stack sampler and other profilers slow down a Python program.
+"""This section shows how much the probe, the stack sampler and other profilers slow programs down.
 
 Three small programs run with the probe and the stack sampler, as under `teho run`. The *stack
 sampler* is the process of Teho that reads the stacks of Python programs from outside. The program

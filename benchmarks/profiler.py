@@ -1,4 +1,4 @@
-"""`teho profile`: the steps that it records, their cost, and the summary of a trace.
+"""This section shows which steps `teho profile` records, and what this costs.
 
 *Loops with the very steps*: each loop marks its own steps, and the trace must have the marks of
 exactly the steps that `--steps` names. The loops are in `benchmarks/profile_loops.py`: PyTorch,

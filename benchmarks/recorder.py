@@ -1,4 +1,4 @@
-"""The recorder: eight GPUs and the host, sampled once a second, compared with two similar tools.
+"""This section compares the recorder with two similar tools: each takes one sample per second.
 
 Teho, nvitop and codecarbon run at the same time, in separate processes. The benchmark measures
 their CPU time in several time windows. Teho runs as `teho run -- sleep`. nvitop and codecarbon only

@@ -1,4 +1,4 @@
-"""Slowdown: how much the recorder slows down a program under `teho run`.
+"""This section shows how much the recorder slows down a program under `teho run`.
 
 In each measurement, one program runs for minutes under `teho run --quiet` with eight stub GPUs. The
 program counts how often it repeats a small piece of work. The program *compute* runs Python and

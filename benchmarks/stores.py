@@ -1,4 +1,4 @@
-"""Values that a real Prometheus and a real VictoriaMetrics return after `teho export`.
+"""This section shows whether a real Prometheus and VictoriaMetrics return the exported values.
 
 The recording is generated (benchmarks/generate.py): two nodes with 8 GPUs each, 3 days. The
 benchmark compares each value that a store returns with the value in the recording, and also

@@ -1,4 +1,4 @@
-"""Tune: how much of the lost speed `teho tune` regains in programs with a planted fault.
+"""This section shows how much lost speed `teho tune` regains in programs with a planted fault.
 
 A [planted fault](faults.md) is a fault that we put into a program on purpose. This section has the
 planted faults that settings of the data loader can repair. Each program runs with its fault under

@@ -98,8 +98,9 @@ def teho(preloaded: Preloaded) -> Callable[..., subprocess.CompletedProcess[str]
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         words, environment = [*map(str, arguments)], {**os.environ, **(env or {})}
-        if preloaded.can_run(words, environment):
-            return preloaded.run(words, environment, str(cwd or Path.cwd()), stdin)
+        server = preloaded.of_libraries(environment)
+        if server.can_run(words, environment):
+            return server.run(words, environment, str(cwd or Path.cwd()), stdin)
         return subprocess.run(
             [*TEHO, *words],
             env=environment,

@@ -4,10 +4,11 @@ A test with the same steps for many launchers, clusters or libraries has the mar
 
     @pytest.mark.drawn(2, always=("srun",))      of its cases "srun" and two others run
     @pytest.mark.drawn(1, by="cluster")          the cases with one value of this parameter
+    @pytest.mark.drawn(1, tests="trainers")      one of the tests of this file with this mark
     pytestmark = pytest.mark.drawn(2, group="frameworks")    two files of those with this mark
 
-Tests of one file with the same mark run the same cases. The first line of pytest names the draw;
-TEHO_DRAW=NAME repeats it.
+Tests of one file with the same mark run the same cases. What is skipped on this machine takes no
+part in the draw. The first line of pytest names the draw; TEHO_DRAW=NAME repeats it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def drawn_items(
     """
     marked: defaultdict[tuple[str, str], dict[pytest.Item, str]] = defaultdict(dict)
     for one in items:
-        if mark := one.get_closest_marker("drawn"):
+        mark = one.get_closest_marker("drawn")
+        if mark and not any(skipped.args[0] for skipped in one.iter_markers("skipif")):
             drawn_from = mark.kwargs.get("group", one.path.name)
             marked[drawn_from, repr(mark)][one] = _case(one, mark.kwargs)
     left_out: set[pytest.Item] = set()
@@ -74,5 +76,7 @@ def cases_that_run(request: pytest.FixtureRequest, parameter: str) -> list[objec
 def _case(item: pytest.Item, mark: Mapping[str, str]) -> str:
     if "group" in mark:
         return item.path.name
+    if "tests" in mark:
+        return item.name.partition("[")[0]
     cases = getattr(item, "callspec")  # noqa: B009 - only tests with parameters have it
     return str(cases.params[mark["by"]] if "by" in mark else cases.id)

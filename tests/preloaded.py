@@ -3,7 +3,8 @@
 To start Python and to import Teho takes five times as long as most commands. The forked process has
 its own arguments, environment, directory and files, and ends as any other. The command really
 starts if a fork would not be the same: if it starts the user's program, or if a variable changed
-that Python or the loader of libraries reads at the start.
+that Python or the loader of libraries reads at the start. Where many tests have the same other
+LD_LIBRARY_PATH, they have a process of their own.
 """
 
 from __future__ import annotations
@@ -33,21 +34,33 @@ _COMMANDS = frozenset(
      "status", "submit", "tag", "unshare")
 )  # fmt: skip
 """Commands that start no program whose process is part of what a test is about."""
+_WITHOUT_PROGRAM = frozenset(("compare", "devices", "doctor", "energy", "profile"))
+"""The same for these, if no program is named."""
+_LIBRARIES = "LD_LIBRARY_PATH"
 _READ_AT_START = ("LANG", "LC_", "LD_", "PYTHON", "TZ", "MALLOC_", "OMP_", "COV_")
 
 
 class Preloaded:
-    """The client; its server is started by the first call, and ends with this process."""
+    """The client; its server is started by the first call, and ends with this process.
 
-    def __init__(self) -> None:
+    Args:
+        environment: in which the server starts; this process's own, if it is not given.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._control, self._of_server = socket.socketpair()
         """Each request sends the server one end of a connection of its own."""
-        self._began_with = dict(os.environ)
+        self._began_with = dict(os.environ if environment is None else environment)
+        self._others: dict[str, Preloaded | None] = {}
+        """By the folders of libraries; None after the first call with such folders."""
         self._server: subprocess.Popen[bytes] | None = None
         self._starting = Lock()
 
     def close(self) -> None:
-        """End the server."""
+        """End the server, and those for other libraries."""
+        for other in self._others.values():
+            if other:
+                other.close()
         self._control.close()
         self._of_server.close()
         if self._server is not None:
@@ -60,7 +73,25 @@ class Preloaded:
         names = environment.keys() | before.keys()
         changed = {name for name in names if environment.get(name) != before.get(name)}
         is_same = not any(name.startswith(_READ_AT_START) for name in changed)
-        return is_same and bool(words) and words[0] in _COMMANDS
+        starts_nothing = words[:1] and (
+            words[0] in _COMMANDS or (words[0] in _WITHOUT_PROGRAM and "--" not in words)
+        )
+        return is_same and bool(starts_nothing)
+
+    def of_libraries(self, environment: Mapping[str, str]) -> Preloaded:
+        """Return the one that has started with the folders of libraries of an environment.
+
+        A server costs as much as some commands, so the first command has none.
+        """
+        folders = environment.get(_LIBRARIES, "")
+        with self._starting:
+            if folders == self._began_with.get(_LIBRARIES, ""):
+                return self
+            if folders not in self._others:
+                self._others[folders] = None
+            elif self._others[folders] is None:
+                self._others[folders] = Preloaded({**self._began_with, _LIBRARIES: folders})
+            return self._others[folders] or self
 
     def run(
         self, words: Sequence[str], environment: Mapping[str, str], cwd: str, stdin: str

@@ -34,7 +34,12 @@ def step_environment(
 
 
 def start(
-    home: Path | Sequence[Path], programs: Sequence[str], *, nodes: int, step: str = "0"
+    home: Path | Sequence[Path],
+    programs: Sequence[str],
+    *,
+    nodes: int,
+    step: str = "0",
+    report: str = "none",
 ) -> list[subprocess.Popen[str]]:
     """Start `teho run` once for each program.
 
@@ -43,10 +48,11 @@ def start(
         programs: of each rank, in Python.
         nodes: how many.
         step: its number.
+        report: that is printed at the end.
     """
     per_node = len(programs) // nodes
     homes = [home] * nodes if isinstance(home, Path) else list(home)
-    teho = [sys.executable, "-m", "teho", "run", "--every", "100ms", "--"]
+    teho = [sys.executable, "-m", "teho", "run", "--every", "100ms", "--report", report, "--"]
     return [
         subprocess.Popen(
             [*teho, sys.executable, "-c", program],

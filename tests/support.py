@@ -17,6 +17,15 @@ TEHO = [sys.executable, "-m", "teho"]
 FRAMEWORKS = Path(__file__).parents[1] / ".frameworks"
 """A Python with PyTorch and others, where tests/frameworks.sh could install them."""
 
+_LAUNCHERS = Path(__file__).parent / "launchers"
+WITHOUT_COMPILER = f"""\
+import sys
+sys.path.insert(0, {str(_LAUNCHERS)!r})
+import without_compiler
+"""
+"""The first lines of a program with an optimizer of PyTorch, or DDP, that compiles nothing: to
+import the compiler takes two seconds of a core."""
+
 SOAK = os.environ.get("TEHO_SOAK") == "1"
 """Whether random tests run with their full numbers, as `make soak` asks for."""
 

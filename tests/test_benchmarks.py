@@ -12,7 +12,7 @@ import pytest
 RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "row"),
     [

@@ -37,7 +37,7 @@ def test_answers_and_reports_are_those_of_the_first_try(place: Path) -> None:
     assert {hashlib.sha256(one).hexdigest() for one in (reports, patches, answers)} == sealed
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("place", ROUNDS, ids=lambda place: place.name)
 def test_a_changed_rule_changes_no_other_finding_of_the_rounds(place: Path) -> None:
     """If the change is meant: `python benchmarks/blind/recordings.py findings ROUND`."""

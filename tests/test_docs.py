@@ -37,6 +37,23 @@ def test_reference_pages_are_in_step(name: str) -> None:
     assert page == module.NOTE + module.PAGES[name](), "run docs/generate.py"
 
 
+def packages_in_rows(page: str) -> list[set[str]]:
+    """Return the packages in the first column of each row of a page's first table."""
+    table = page.partition("|---|---|\n")[2].partition("\n\n")[0]
+    return [
+        {name.rstrip("/") for name in re.findall(r"`([a-z]+/?)`", row.split("|")[1])}
+        for row in table.splitlines()
+    ]
+
+
+def test_the_map_of_the_packages_has_the_layers_of_the_code() -> None:
+    contract = read_toml(ROOT / "pyproject.toml")["tool"]["importlinter"]["contracts"][0]
+    layers = [set(re.findall(r"[a-z]+", layer)) for layer in contract["layers"]]
+    assert packages_in_rows((ROOT / "docs" / "architecture.md").read_text()) == layers
+    listed = packages_in_rows((ROOT / "CONTRIBUTING.md").read_text())
+    assert set().union(*listed) == set().union(*layers)
+
+
 def test_shipped_files_are_in_step() -> None:
     for path, text in generator().SHIPPED.items():
         assert path.read_text() == text(), "run docs/generate.py"

@@ -27,6 +27,23 @@ def test_same_cases(case): pass
 @pytest.mark.parametrize("cluster", range(4))
 def test_by_parameter(cluster, task): pass
 
+@pytest.mark.drawn(1, tests="alike")
+@pytest.mark.parametrize("case", range(2))
+def test_alike_first(case): pass
+
+@pytest.mark.drawn(1, tests="alike")
+def test_alike_second(): pass
+
+@pytest.mark.drawn(1, tests="alike")
+def test_alike_third(): pass
+
+@pytest.mark.drawn(1, tests="skipped")
+@pytest.mark.skipif(True, reason="not here")
+def test_not_here(): pass
+
+@pytest.mark.drawn(1, tests="skipped")
+def test_here(): pass
+
 def test_without_mark(): pass
 """
 OF_A_GROUP = """
@@ -71,6 +88,10 @@ def test_pytest_runs_the_drawn_cases(tmp_path: Path) -> None:
     assert len(clusters) == 3
     assert len({name.split("[")[1].split("-")[0] for name in clusters}) == 1
     assert "test_without_mark" in names
+    alike = [name for name in names if name.startswith("test_alike")]
+    assert len({name.split("[")[0] for name in alike}) == 1
+    assert len(alike) == (2 if "first" in alike[0] else 1)
+    assert {"test_not_here", "test_here"} <= {*names}
 
 
 def test_one_file_of_a_group_runs(tmp_path: Path) -> None:
@@ -81,7 +102,7 @@ def test_one_file_of_a_group_runs(tmp_path: Path) -> None:
 
 
 def test_all_cases_run_if_they_are_asked_for(tmp_path: Path) -> None:
-    assert len(collected(tmp_path, "test_cases.py", TEHO_SOAK="1")) == 8 + 8 + 12 + 1
+    assert len(collected(tmp_path, "test_cases.py", TEHO_SOAK="1")) == 8 + 8 + 12 + 4 + 2 + 1
     left_out = min({f"{number}" for number in range(8)} - draw(map(str, range(8)), 2, "0", SEED))
     one = f"test_first[{left_out}]"
     assert collected(tmp_path, f"test_cases.py::{one}", TEHO_DRAW="one") == [one]

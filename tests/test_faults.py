@@ -156,7 +156,7 @@ def test_traceml_has_no_steps_in_other_programs() -> None:
         with_traceml((FAULTS / "programs" / "orbits.py").read_text(encoding="utf-8"))
 
 
-def test_opening_is_slow_below_one_folder_alone(tmp_path: Path) -> None:
+def test_opening_is_slow_only_below_one_folder(tmp_path: Path) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from drawn import cases_that_run
 from support import FRAMEWORKS
 
 ROOT = Path(__file__).parents[1]
@@ -72,8 +73,8 @@ def repack(name: str, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def rehearsal(tmp_path_factory) -> tuple[Path, str]:
-    """Rehearse all stages, shortened, from a folder of wheels; say why if there was a network."""
+def rehearsal(request, tmp_path_factory) -> tuple[Path, str]:
+    """Rehearse the drawn stages from a folder of wheels; say why if there was a network."""
     if not PYTHON.exists():
         pytest.skip("no .frameworks: `make test` makes it")
     folder = tmp_path_factory.mktemp("carried")
@@ -95,7 +96,8 @@ def rehearsal(tmp_path_factory) -> tuple[Path, str]:
     for name in NEEDED:
         repack(name, place)
     why = no_namespace()
-    make = ["make", "gpu", "REHEARSE=1", "FIRST=1", f"GPU_PYTHON={PYTHON}"]
+    stages = " ".join({"truth", *map(str, cases_that_run(request, "name"))})
+    make = ["make", "gpu", "REHEARSE=1", "FIRST=1", f"STAGE={stages}", f"GPU_PYTHON={PYTHON}"]
     # `lo` is down in a new namespace, and what a program binds to on 127.0.0.1 would fail.
     up = '(ip link set lo up || ifconfig lo up) 2>/dev/null; exec "$@"'
     done = subprocess.run(
@@ -107,11 +109,13 @@ def rehearsal(tmp_path_factory) -> tuple[Path, str]:
 
 
 def test_a_rehearsal_needs_no_network(rehearsal) -> None:
-    _, why = rehearsal
+    folder, why = rehearsal
     if why:
         pytest.skip(f"the network was there: {why}")
+    assert {path.stem for path in folder.glob("*.json")} == set(STAGES)
 
 
+@pytest.mark.drawn(2, always=("truth",))
 @pytest.mark.parametrize("name", STAGES)
 def test_each_stage_leaves_its_file_and_its_section(name: str, rehearsal) -> None:
     folder, _ = rehearsal
@@ -181,7 +185,7 @@ def test_a_piece_that_fails_keeps_its_rows_and_the_next_one_comes(
     assert str(error) in result.pieces[0].why
 
 
-def test_what_keeps_a_piece_from_being_begun_is_said(tmp_path: Path, monkeypatch) -> None:
+def test_the_reason_that_stops_a_piece_is_reported(tmp_path: Path, monkeypatch) -> None:
     def never():
         raise AssertionError
 
@@ -281,7 +285,7 @@ def test_what_no_sample_has_is_missing_with_the_reason(monkeypatch) -> None:
     assert (row.teho, row.other, row.why) == (None, 100.0, "unsupported: MIG")
 
 
-def test_without_a_known_peak_the_rate_is_told() -> None:
+def test_without_a_known_peak_the_rate_is_shown() -> None:
     class Window:
         def row(self, metric: str, truth: float | None, why: str = "") -> Row:
             return Row(metric, other=truth, why=why)
@@ -429,7 +433,7 @@ def test_what_is_there_already_is_not_carried() -> None:
     assert not wheels.is_there("msgspec-0.22.0-cp312-cp312-any.whl", has)
 
 
-def test_without_wheels_the_next_step_is_said(tmp_path: Path) -> None:
+def test_without_wheels_the_next_step_is_shown(tmp_path: Path) -> None:
     with pytest.raises(InstallError, match="next: `make gpu-wheels PY="):
         install(Path(sys.executable), tmp_path)
 

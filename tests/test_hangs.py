@@ -20,7 +20,7 @@ from textwrap import dedent
 
 import pytest
 
-from support import FRAMEWORKS, TEHO, lacks_framework, wait_for
+from support import FRAMEWORKS, TEHO, WITHOUT_COMPILER, lacks_framework, wait_for
 from teho.config.settings import Settings
 from teho.show.loaded import LoadedRun
 from teho.store import slices
@@ -179,7 +179,7 @@ def hanging(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             running[name] = Hanging(folder, name, [sys.executable, str(path)], OPENMP=library)
     if not lacks_framework("torch"):
         path = folder / "ranks.py"
-        path.write_text(RANKS)
+        path.write_text(WITHOUT_COMPILER + RANKS)
         python = str(FRAMEWORKS / "bin" / "python")
         both = f'{python} {path} 0 "$1" & exec {python} {path} 1 "$1"'
         running["a rank"] = Hanging(folder, "a rank", ["sh", "-c", both, "sh", _free_port()])

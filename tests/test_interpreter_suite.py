@@ -71,7 +71,7 @@ def test_its_own_tests_end_as_without(module: str, tmp_path: Path) -> None:
     assert differing == {}
 
 
-def test_nothing_is_said_of_encodings_that_the_probe_leaves_out(tmp_path: Path) -> None:
+def test_encodings_that_the_probe_leaves_out_are_not_reported(tmp_path: Path) -> None:
     code = "import time; time.sleep(0.5)"
     strict = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
     argv = [*TEHO, "run", "--quiet", "--report", "none", "--", sys.executable, *strict, "-c", code]

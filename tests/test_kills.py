@@ -12,13 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from support import SOAK, TEHO
 from teho.config.settings import Settings
 from teho.model.run import RunState
 from teho.show.loaded import LoadedRun
 from teho.store.read import read_run
 
-KILLS = 200 if SOAK else 25
+KILLS = 200 if SOAK else 15
 """Each process is killed once in the first five."""
 SEED = random.randrange(10**6)
 WHO = ("program", "recorder", "supervisor", "all", "both")
@@ -126,6 +128,7 @@ def one_kill(number: int, home: Path) -> Killed:
     return Killed(who, loaded, at_s, 0.0 if began_s is None else killed_s - began_s)
 
 
+@pytest.mark.soak
 def test_every_kill_leaves_a_readable_recording(tmp_path: Path) -> None:
     print(f"SEED = {SEED}")  # shown if it fails
     with ThreadPoolExecutor(4) as pool:
@@ -152,7 +155,7 @@ def test_every_kill_leaves_a_readable_recording(tmp_path: Path) -> None:
     assert seen == set(WHO)
 
 
-def test_the_recorder_goes_on_without_its_supervisor(tmp_path: Path) -> None:
+def test_the_recorder_continues_without_its_supervisor(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*TEHO, "run", "--quiet", "--every", "100ms", "--", "sleep", "2.5"],
         env={**os.environ, "TEHO_HOME": str(tmp_path)},

@@ -30,7 +30,7 @@ root = pathlib.Path(sys.argv.pop(1))
 import teho.devices.meter, teho.devices.sources, teho.observe.survey
 teho.devices.sources.open_gpus.__defaults__ = (root,)
 teho.devices.meter.Meter.__init__.__defaults__ = (os.environ, root)
-teho.observe.survey.take_survey.__defaults__ = (os.environ, root, 30.0)
+teho.observe.survey.read_survey.__defaults__ = (os.environ, root, 30.0)
 from teho.cli import main
 main()
 """

@@ -8,7 +8,7 @@ from memory_group import EAT, memory_group
 from support import TEHO
 
 
-def test_a_program_that_the_kernel_kills_for_memory_is_told_so() -> None:
+def test_a_program_that_the_kernel_kills_for_memory_is_reported() -> None:
     program = [sys.executable, "-c", EAT]
     with memory_group(300 * 1024**2) as members:
         enter = ["sh", "-c", f'echo $$ > {members}; exec "$@"', "sh"]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,7 @@ def test_forks_have_their_own_environment_and_run_at_once(
     ("words", "changes"),
     [
         (["run", "--", "true"], {}),
+        (["doctor", "--", "true"], {}),
         ([], {}),
         (["list"], {"LC_ALL": "C"}),
         (["list"], {"LD_LIBRARY_PATH": "/stand-in"}),
@@ -72,6 +74,19 @@ def test_what_a_fork_cannot_do_is_started(
 ) -> None:
     assert preloaded.can_run(["list"], os.environ)
     assert not preloaded.can_run(words, {**os.environ, **changes})
+
+
+def test_commands_with_other_libraries_have_a_process_of_their_own() -> None:
+    with closing(Preloaded()) as one:
+        other = {**os.environ, "LD_LIBRARY_PATH": "/stand-in"}
+        assert one.of_libraries(os.environ) is one
+        assert one.of_libraries(other) is one  # who calls once starts the command
+        second = one.of_libraries(other)
+        assert second is one.of_libraries(other) is not one
+        assert second.can_run(["devices"], other)
+        assert not second.can_run(["devices"], os.environ)
+        listed = second.run(["list"], {**other, "TEHO_HOME": "/nowhere"}, "/", "")
+        assert listed.stderr.startswith("No runs in /nowhere/runs.")
 
 
 CLIENT = """

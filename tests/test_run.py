@@ -87,7 +87,7 @@ def test_a_gpu_that_is_lost_in_mid_run(teho, nvml_library: Path) -> None:
     assert run.view.verdict
 
 
-def test_what_the_driver_reports_of_a_gpu_is_told_while_it_runs(
+def test_what_the_driver_reports_of_a_gpu_is_printed_while_it_runs(
     teho, nvml_library: Path, tmp_path: Path
 ) -> None:
     # Again and again, for 15 s: on a busy machine the recorder may be late.
@@ -106,7 +106,7 @@ def test_what_the_driver_reports_of_a_gpu_is_told_while_it_runs(
 @pytest.mark.parametrize(
     ("scenario", "words"), [("no_driver.txt", "driver"), ("no_permission.txt", "permission")]
 )
-def test_no_gpu_is_said_with_its_reason(
+def test_no_gpu_is_reported_with_its_reason(
     teho, nvml_library: Path, scenario: str, words: str
 ) -> None:
     assert teho("run", "-q", "--", "true", env=under(nvml_library, scenario)).returncode == 0
@@ -172,7 +172,7 @@ def test_cpu_time_and_memory_are_the_programs_own(teho) -> None:
     assert summary.nodes[0].memory_peak_bytes == pytest.approx(210 * 2**20, rel=0.15)
 
 
-def test_a_read_only_home_costs_the_recording_alone(teho, tmp_path: Path) -> None:
+def test_a_read_only_home_costs_only_the_recording(teho, tmp_path: Path) -> None:
     # A file in its place refuses root as well.
     (tmp_path / "wall").write_text("")
     result = teho(
@@ -185,7 +185,7 @@ def test_a_read_only_home_costs_the_recording_alone(teho, tmp_path: Path) -> Non
     assert str(tmp_path / "wall") in lines[0]
 
 
-def test_a_full_disk_costs_rows_alone(tmp_path: Path) -> None:
+def test_a_full_disk_costs_only_rows(tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
     if subprocess.run(
@@ -217,7 +217,7 @@ def test_a_home_that_vanishes_in_mid_run(teho, home: Path) -> None:
     assert "No such file" in result.stderr
 
 
-def test_a_driver_that_crashes_or_hangs_costs_rows_alone(teho, tmp_path: Path) -> None:
+def test_a_driver_that_crashes_or_hangs_costs_only_rows(teho, tmp_path: Path) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler to build a faulty driver with")
@@ -256,7 +256,7 @@ def test_a_running_run_can_be_reported_on(teho, home: Path) -> None:
     assert json.loads(teho("report", "--format", "json").stdout)["state"] == "finished"
 
 
-def test_other_nodes_see_that_it_goes_on(teho, home: Path) -> None:
+def test_other_nodes_see_that_it_continues(teho, home: Path) -> None:
     process = subprocess.Popen([*TEHO, "run", "-q", "--every", "100ms", "--", "sleep", "60"])
     try:
         while not list(home.glob("runs/[!.]*/nodes/*.json")):

@@ -50,7 +50,7 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_report_tells_where_the_time_went(script: Path, home: Path) -> None:
+def test_the_report_shows_where_the_time_went(script: Path, home: Path) -> None:
     done = run("--report", "full", "--", sys.executable, str(script))
     assert done.returncode == 0
     assert done.stdout == ""
@@ -78,7 +78,7 @@ def test_the_report_tells_where_the_time_went(script: Path, home: Path) -> None:
     assert not list(Path(spool_of("")).parent.glob("probe-*.jsonl"))
 
 
-def test_it_stays_out_where_it_is_not_wanted(home: Path) -> None:
+def test_it_is_not_loaded_if_it_is_not_wanted(home: Path) -> None:
     code = "import os; print('TEHO_PROBE' in os.environ, os.environ.get('PYTHONPATH'))"
     done = run("--probe", "off", "--", sys.executable, "-c", code)
     assert done.stdout == f"False {os.environ.get('PYTHONPATH')}\n"

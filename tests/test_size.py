@@ -1,10 +1,13 @@
-"""The length of the files, and the names of the classes, of `src/teho`."""
+"""The length of the files, and the names of classes, variables and tests."""
 
 from __future__ import annotations
 
 import ast
+import functools
+import re
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -49,6 +52,49 @@ SAME_NAME = {
 }
 
 
+# Parts of names that say nothing in the field, such as `told_group`; see docs/glossary.md.
+PRIVATE = frozenset((
+    "anew", "apart", "contest", "guest", "looked", "looks", "nobody", "scene", "seat", "sight",
+    "tell", "tells", "told", "unasked", "whoever", "whose",
+))  # fmt: skip
+# Name -> why it stays.
+NAMED_OUTSIDE = {"shell_is_told": "templates of sites use it (docs/scripts.md)"}
+IN_TESTS = re.compile(
+    r"_(?:anew|apart|goes_on|go_on|looked|nobody|said|speaks?|stands?|stood|tells?|told|whoever)"
+    r"(?:_|$)"
+)
+
+
+@functools.lru_cache(maxsize=1)
+def trees() -> dict[Path, ast.Module]:
+    """Return the parsed files of Teho."""
+    return {
+        path.relative_to(SOURCES): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(SOURCES.rglob("*.py"))
+    }
+
+
+def given_names(tree: ast.Module) -> Iterator[tuple[str, bool]]:
+    """Yield each name that a file gives, and whether it is of a function or a class."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name, True
+        elif isinstance(node, ast.arg):
+            yield node.arg, False
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, False
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, False
+
+
+def is_private(name: str, *, is_definition: bool) -> bool:
+    """Return whether a name is a word of our own; a function `of`, as in `rows.of(gpu)`, is not."""
+    if name == "of":
+        return not is_definition
+    parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_")
+    return not PRIVATE.isdisjoint(parts) and name not in NAMED_OUTSIDE
+
+
 def test_a_file_has_at_most_400_lines() -> None:
     lengths = {
         str(path.relative_to(SOURCES)): len(path.read_text(encoding="utf-8").splitlines())
@@ -64,14 +110,39 @@ def test_a_file_has_at_most_400_lines() -> None:
 def test_a_name_of_a_class_is_unique_in_its_package() -> None:
     """Names with an underscore are of one module, and may be used again."""
     modules: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for path in sorted(SOURCES.rglob("*.py")):
-        place = path.relative_to(SOURCES)
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for place, tree in trees().items():
+        for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules[place.parts[0], node.name].append(str(place))
     twice = {key: places for key, places in modules.items() if len(places) > 1}
     assert {key: places for key, places in twice.items() if key not in SAME_NAME} == {}
     assert [key for key in SAME_NAME if key not in twice] == [], "no exceptions any more"
+
+
+def test_names_are_words_of_the_field() -> None:
+    found = {
+        f"{place}: {name}"
+        for place, tree in trees().items()
+        for name, is_definition in given_names(tree)
+        if is_private(name, is_definition=is_definition)
+    }
+    assert found == set()
+    assert is_private("of", is_definition=False)
+    assert is_private("_ToldGroup", is_definition=True)
+    assert not is_private("of", is_definition=True)
+    assert not is_private("seats_of_apartment", is_definition=False)
+
+
+def test_names_of_tests_are_words_of_the_field() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for name in re.findall(r"^ *(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
+        if IN_TESTS.search(name)
+    }
+    assert found == set()
+    assert IN_TESTS.search("test_the_end_is_told")
+    assert not IN_TESTS.search("test_the_standard_output")
 
 
 def test_what_is_counted_as_code() -> None:

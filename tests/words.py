@@ -1,7 +1,8 @@
 """Count the patterns that the writing rules warn of: `python tests/words.py [PATH ...]` lists them.
 
-Text is of four kinds: pages (Markdown, notebooks), messages (strings with words, templates),
-docstrings, and comments. Code blocks, `code` and quoted output are not read.
+Text is of four kinds: pages (Markdown, notebooks, the site's and the package's descriptions),
+messages (strings with words, templates), docstrings, and comments. Code blocks, `code` and quoted
+output are not read.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]
 
@@ -52,6 +58,13 @@ ALLOWED: tuple[str, ...] = (
 )
 """Passages in which a pattern may be found."""
 
+_TEMPLATES = frozenset({".j2", ".html", ".js", ".sh"})
+_READABLE = _TEMPLATES | {".py", ".md", ".ipynb", ".toml", ".yml"}
+_KEYS_WITH_SENTENCES = frozenset(
+    ("about", "action", "advice", "comment", "description", "label", "note", "notes", "purpose",
+     "says", "text", "title", "what", "why")
+)  # fmt: skip
+_STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'|`([^`]*)`")
 _CODE = re.compile(r"```.*?```|~~~.*?~~~|``[^`]*``|`[^`\n]*`|<[^<>\n]*>", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 
@@ -76,9 +89,58 @@ def texts(path: Path) -> Iterator[Text]:
             if cell["cell_type"] == "markdown":
                 yield from _markdown(path, "".join(cell["source"]), 1)
     elif path.suffix == ".toml":
+        yield from _toml(path)
+    elif path.suffix == ".yml":
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            if match := re.match(r'\s*(?:note|says|action|about|why|text)\s*=\s*"(.*)"', line):
-                yield Text("messages", path, number, match[1])
+            if match := re.match(r"(?:site_description|\s*- [A-Z][\w ]*): *(.*)", line):
+                yield Text("pages", path, number, match[0])
+    elif path.suffix in _TEMPLATES:
+        yield from _template(path)
+
+
+def _toml(path: Path) -> Iterator[Text]:
+    content = path.read_text()
+    kind = "pages" if path.name == "pyproject.toml" else "messages"
+    for words in _sentences(tomllib.loads(content)):
+        line = content.count("\n", 0, max(content.find(words.partition("\n")[0]), 0)) + 1
+        for text in _markdown(path, words, line):
+            yield text._replace(kind=kind)
+
+
+def _sentences(value: object, key: str = "") -> Iterator[str]:
+    """Yield the strings of a TOML file that a user reads."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _sentences(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _sentences(inner, key)
+    elif isinstance(value, str) and key in _KEYS_WITH_SENTENCES:
+        yield value
+
+
+def _template(path: Path) -> Iterator[Text]:
+    """Yield the sentences of scripts, pages and mails that have places for values."""
+    content = path.read_text()
+    if path.suffix == ".js":
+        comments = re.finditer(r"/\*(.*?)\*/|//([^\n]*)", content, re.DOTALL)
+    else:
+        comments = re.finditer(
+            r"\{#(.*?)#\}|^[ \t]*#(?![!{])([^\n]*)", content, re.DOTALL | re.MULTILINE
+        )
+    for match in comments:
+        line = content.count("\n", 0, match.start()) + 1
+        words = " ".join((match[1] or match[2] or "").split())
+        # Users read the comments of their scripts.
+        yield Text("comments" if path.suffix == ".js" else "messages", path, line, words)
+    for match in _STRING.finditer(content):
+        line = content.count("\n", 0, match.start()) + 1
+        yield from _message(path, line, next(filter(None, match.groups()), ""))
+    if path.suffix == ".html" or path.name.endswith(".txt.j2"):
+        plain = re.sub(r"\{\{.*?\}\}", "X", re.sub(r"\{%.*?%\}", "", content))
+        for number, line_of_text in enumerate(re.sub(r"<[^>]*>", "\t", plain).split("\n"), 1):
+            for part in line_of_text.split("\t"):
+                yield from _message(path, number, part)
 
 
 def _markdown(path: Path, text: str, first: int) -> Iterator[Text]:
@@ -177,13 +239,17 @@ def files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         below = sorted(path.rglob("*")) if path.is_dir() else [path]
         yield from (
-            file
-            for file in below
-            if file.suffix in {".py", ".md", ".ipynb", ".toml"} and "vendor" not in file.parts
+            file for file in below if file.suffix in _READABLE and "vendor" not in file.parts
         )
 
 
-READ = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "docs", "examples", "src")]
+READ = [
+    ROOT / name
+    for name in (
+        "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "pyproject.toml", "mkdocs.yml", "docs",
+        "examples", "src",
+    )
+]  # fmt: skip
 """What is read if no path is given."""
 
 

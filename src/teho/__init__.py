@@ -140,7 +140,7 @@ def step() -> None:
     """
     probe = sys.modules.get("_teho_probe")
     if probe is not None:
-        probe.NOTES.step(is_told=True)
+        probe.NOTES.step(is_reported=True)
 
 
 def __dir__() -> list[str]:

@@ -260,7 +260,7 @@ def many(noun: str) -> str:
 def _three_digits(value: float) -> str:
     size = abs(value)
     if 0 < size < 0.005:
-        return _one_digit(value)  # a value above zero must not look like zero
+        return _one_digit(value)  # a value above zero must not be shown as zero
     return f"{value:,.{0 if size >= 99.95 else 1 if size >= 9.995 else 2}f}"
 
 

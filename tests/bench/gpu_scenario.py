@@ -6,7 +6,7 @@ import msgspec
 
 from teho.bench.example import BenchExample, grouped
 from teho.bench.examples import EXAMPLES
-from teho.bench.judge import Samples, crossover_of, key_of, pay_off_of, timing_of
+from teho.bench.judge import Samples, amortisation_of, crossover_of, key_of, timing_of
 from teho.bench.verdict import notes_of, verdict_of
 from teho.bench.watch import Seen
 from teho.model.bench import Agreement, Bench, Left, Measured, Participant, Timing
@@ -49,7 +49,7 @@ def made_up(name: str = "solve") -> Bench:
         for placement, library in SIDES
         for phase in (phases if placement == "gpu:1" else ("kernel", "end to end"))
     ]
-    crossovers, pay_offs = [], []
+    crossovers, amortisations = [], []
     for group, own in groups.items():
         keys = {key_of(point) for point in own}
         of = [one for one in timings if key_of(one.point) in keys]
@@ -58,7 +58,7 @@ def made_up(name: str = "solve") -> Bench:
                 crossover_of(of, phase, slow, fast, example.axis, group)
                 for phase in ("kernel", "end to end")
             ]
-        pay_offs += pay_off_of(of, ("kernel",), "gpu:1", "cpu:8", group)
+        amortisations += amortisation_of(of, ("kernel",), "gpu:1", "cpu:8", group)
     measured = Measured(
         name=name,
         title=example.title,
@@ -91,7 +91,7 @@ def made_up(name: str = "solve") -> Bench:
             text="OutOfMemoryError: out of memory allocating 800,000,000 bytes",
         ),),
         crossovers=tuple(one for one in crossovers if one is not None),
-        pay_offs=tuple(pay_offs),
+        amortisations=tuple(amortisations),
         notes=(),
         elapsed_s=312.0,
     )  # fmt: skip

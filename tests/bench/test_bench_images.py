@@ -208,7 +208,7 @@ def test_generated_images_are_of_the_same_format_each_time(images: ModuleType) -
     np.testing.assert_array_equal(images.load_images(500)[0], pixels)
 
 
-def test_file_holds_what_memory_holds(images: ModuleType) -> None:
+def test_file_has_the_content_of_the_memory(images: ModuleType) -> None:
     pixels, labels = images.load_images(10)
     rows = images._Rows(pixels, labels)
     whole, whole_labels = zip(*images.batches_of(pixels, labels, 4), strict=True)
@@ -311,7 +311,7 @@ def test_passes_over_the_images_make_up_for_the_copy_to_a_gpu(tmp_path: Path) ->
     )
     timed = {one.phase: one for one in found.timings if one.placement == "gpu:1"}
     assert set(timed) == {"copy in", "on the device", "host memory"}
-    (own,) = found.pay_offs
+    (own,) = found.amortisations
     there, copy = timed["on the device"], timed["copy in"]
     assert own.first_s == pytest.approx(there.first_s - there.median_s + copy.median_s)
     assert there.first_s > 2 * there.median_s  # it was compiled, and only there

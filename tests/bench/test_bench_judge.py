@@ -9,7 +9,7 @@ from statistics import median
 import msgspec
 import pytest
 
-from teho.bench.judge import Samples, agreement_of, crossover_of, pay_off_of, timing_of
+from teho.bench.judge import Samples, agreement_of, amortisation_of, crossover_of, timing_of
 from teho.model.bench import Timing
 
 OF = ({"systems": 1}, "torch", "cpu:1")
@@ -36,7 +36,7 @@ def timing(
     )
 
 
-def test_the_interval_holds_the_median_as_often_as_it_says() -> None:
+def test_the_interval_contains_the_median_with_its_confidence() -> None:
     drawn = random.Random(1)
     held = 0
     for _ in range(2000):
@@ -168,7 +168,7 @@ def test_of_several_kernels_the_fastest_makes_up_for_its_start() -> None:
         timing(1, 1.0, "gpu:1", "jax", phase="fused loop", first_s=7.0),
         timing(1, 2.0, "gpu:1", "jax", phase="copy in"),
     ]
-    (found,) = pay_off_of(timings, ("fused loop", "python loop"), "gpu:1", "cpu:1", "")
+    (found,) = amortisation_of(timings, ("fused loop", "python loop"), "gpu:1", "cpu:1", "")
     assert (found.library, found.phase, found.first_s, found.runs) == (
         "jax",
         "fused loop",
@@ -186,8 +186,8 @@ def test_data_on_a_gpu_are_compared_with_data_in_a_cpus_memory() -> None:
         timing(1, 2.0, "gpu:1", phase="copy in"),
     ]  # fmt: skip
     of = (("on the device",), "gpu:1", "cpu:1", "")
-    assert pay_off_of(timings, *of) == []
-    (found,) = pay_off_of(timings, *of, ["host memory"])
+    assert amortisation_of(timings, *of) == []
+    (found,) = amortisation_of(timings, *of, ["host memory"])
     assert (found.first_s, found.runs) == (8.0, 2.0)
 
 
@@ -198,8 +198,9 @@ def test_a_gpu_makes_up_for_its_start_and_copies() -> None:
         timing(1, 8.0, "gpu:1", "cupy", phase="copy in"),
         timing(1, 2.0, "gpu:1", "cupy", phase="copy out"),
     ]
-    (found,) = pay_off_of(timings, ("kernel",), "gpu:1", "cpu:2", "8 × 8")
+    (found,) = amortisation_of(timings, ("kernel",), "gpu:1", "cpu:2", "8 × 8")
     assert (found.first_s, found.runs) == (50.0, 5.0)
-    assert pay_off_of(timings[:2], ("kernel",), "gpu:1", "cpu:2", "") == []  # copies are not known
+    # Without the times of the copies, the number of runs is not known.
+    assert amortisation_of(timings[:2], ("kernel",), "gpu:1", "cpu:2", "") == []
     slower = [timing(1, 0.5, "cpu:2"), *timings[1:]]
-    assert pay_off_of(slower, ("kernel",), "gpu:1", "cpu:2", "") == []
+    assert amortisation_of(slower, ("kernel",), "gpu:1", "cpu:2", "") == []

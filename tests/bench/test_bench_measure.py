@@ -13,7 +13,7 @@ import pytest
 from standins import GPU, on_cpu, on_gpu, with_cupy
 
 from support import FRAMEWORKS, lacks_framework
-from teho.bench.example import OutputCheck, told_group
+from teho.bench.example import OutputCheck, shown_group
 from teho.bench.examples import BANDWIDTH, EXAMPLES, LIBRARIES, MATMUL, SOLVE
 from teho.bench.measure import Effort, measure
 from teho.bench.worker import PROGRAMS, Worker
@@ -61,7 +61,8 @@ def of_all_libraries(name: str) -> Measured:
     return measured(small(example, *POINTS[name]), ["numpy", *libraries], places, python=PYTHON)
 
 
-@pytest.mark.drawn(2, by="name")  # a point's libraries run together
+# A point's libraries run together; another test needs those of "solve".
+@pytest.mark.drawn(1, by="name", always=("solve",))
 @pytest.mark.parametrize("name", POINTS)
 @pytest.mark.parametrize("library", LIBRARIES_HERE)
 def test_libraries_agree_with_numpy(name: str, library: str) -> None:
@@ -162,7 +163,7 @@ def test_a_library_that_does_not_load_is_broken(tmp_path: Path) -> None:
     assert "nowhere_at_all" in own.text
 
 
-def test_where_memory_ends_the_sweep_ends_and_says_so() -> None:
+def test_when_memory_ends_the_sweep_ends_and_says_so() -> None:
     """NumPy asks for 35 GiB, and is allowed two."""
     points = (
         {"systems": 1, "rows": 4},
@@ -180,7 +181,7 @@ def test_where_memory_ends_the_sweep_ends_and_says_so() -> None:
     assert {one.point["systems"] for one in found.timings} == {1}
 
 
-def test_what_a_library_lacks_is_said_once() -> None:
+def test_a_missing_feature_of_a_library_is_reported_once() -> None:
     found = measured(small(MATMUL, *POINTS["matmul"]), ["numpy"], [on_cpu()])
     assert {one.why for one in found.left} == {"unsupported"}
     assert (
@@ -193,7 +194,7 @@ def test_what_a_library_lacks_is_said_once() -> None:
     ("hip", "capability", "has_it"),
     [(None, (7, 0), False), (None, (8, 0), True), ("6", (9, 4), True)],
 )
-def test_a_gpu_without_tf32_is_not_said_to_compute_in_it(
+def test_a_gpu_without_tf32_is_not_reported_with_it(
     monkeypatch: pytest.MonkeyPatch, hip: str | None, capability: tuple[int, int], has_it: bool
 ) -> None:
     """A PyTorch that is only what is asked of it: its GPU is a V100, an A100 or one of AMD's."""
@@ -215,7 +216,9 @@ def test_a_gpu_without_tf32_is_not_said_to_compute_in_it(
     assert program.multiplication({"precision": "FP32"}) is min
 
 
-def test_where_ten_runs_take_too_long_a_cpus_sweep_ends_and_a_gpus_goes_on(tmp_path: Path) -> None:
+def test_if_ten_runs_take_too_long_a_cpu_sweep_ends_and_a_gpu_sweep_continues(
+    tmp_path: Path,
+) -> None:
     points = [{"systems": 2000, "rows": 32}, {"systems": 2001, "rows": 32}]  # longer than EFFORT's
     found = measured(
         small(SOLVE, *points, checks=()),
@@ -230,7 +233,7 @@ def test_where_ten_runs_take_too_long_a_cpus_sweep_ends_and_a_gpus_goes_on(tmp_p
     assert "1 series of sizes was ended because ten runs on a CPU take too long." in found.notes
 
 
-def test_a_sweep_whose_runs_do_not_grow_goes_on() -> None:
+def test_a_sweep_whose_runs_do_not_grow_continues() -> None:
     points = [{"systems": 2000, "rows": 32}, {"systems": 2001, "rows": 32}]
     found = measured(small(SOLVE, *points, checks=())._replace(grows=False), ["numpy"], [on_cpu()])
     assert found.left == ()
@@ -306,7 +309,7 @@ def test_one_that_does_not_answer_is_given_up() -> None:
         worker.end()
 
 
-def test_when_the_time_is_over_the_rest_is_said_to_be_left_out() -> None:
+def test_when_the_time_is_over_the_rest_is_reported_as_left_out() -> None:
     example = small(SOLVE, *POINTS["solve"], checks=())
     found = measure(example, ["numpy"], [on_cpu()], sys.executable, os.environ, EFFORT, 0.0)
     assert found.timings == ()
@@ -326,7 +329,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
             self.library, self.placement = library, placement
             self.name = f"{library} on {placement.name}"
 
-        def ask(self, command, limit_s, look=None):
+        def ask(self, command, limit_s, poll=None):
             if command is None:
                 yield {"at": "ready", "version": "1", "python": "3", "device": "", "threads": 1}
                 return
@@ -363,9 +366,9 @@ def test_a_program_that_does_not_answer_leaves_the_others_half_of_the_time(
     module = importlib.import_module("teho.bench.measure")
 
     class Hangs(module.Worker):
-        def ask(self, command, limit_s, look=None):
+        def ask(self, command, limit_s, poll=None):
             if command is None or self.placement.gpus:
-                yield from super().ask(command, limit_s, look)
+                yield from super().ask(command, limit_s, poll)
                 return
             module.time.clock.now += limit_s
             yield {"at": "gone", "why": "time", "text": "no answer"}
@@ -391,8 +394,8 @@ def test_only_a_feed_with_settings_is_shown_with_them(asked: list[tuple[str, Poi
         "Highest rates: host memory 1 images/s at batch 16. Host memory: 1 G"
     )
     point = {"batch": 16, "images": 48}
-    assert told_group("workers: 4", "loader", point) == "workers: 4"
-    assert told_group("8 × 8", "kernel", {"systems": 1}) == "8 × 8"
+    assert shown_group("workers: 4", "loader", point) == "workers: 4"
+    assert shown_group("8 × 8", "kernel", {"systems": 1}) == "8 × 8"
 
 
 def test_the_largest_problems_come_last(asked: list[tuple[str, Point]]) -> None:

@@ -49,7 +49,7 @@ class Read:
 def test_use_is_the_mean_of_the_placements_own_gpu(values, busy) -> None:
     watch = Watch([Read(*values)])
     for _ in values:
-        watch.look((GPU,))
+        watch.sample((GPU,))
     assert watch.seen() == Seen(None, None, busy)
     assert watch.seen() == Seen()  # the next phase begins with nothing
 
@@ -90,11 +90,11 @@ def measured() -> Measured:
         scene, axis="batch", figure="items", phases=("loader", "host memory", "on the device"),
         groups={"4 workers with prefetch 2": [timings[0].point]}, timings=tuple(timings),
         participants=tuple(Participant(library=name, placement=place) for place, name in SIDES),
-        crossovers=(), pay_offs=(), left=(), title="Images",
+        crossovers=(), amortisations=(), left=(), title="Images",
     )  # fmt: skip
 
 
-def test_memory_and_use_are_shown_beside_the_rates() -> None:
+def test_memory_and_use_are_shown_with_the_rates() -> None:
     rates, memory, use = tables_of(measured())
     assert rates.title == "Images: images/s, more is better"
     assert [row["phase"] for row in rates.rows] == ["loader", "host memory", "on the device"]
@@ -122,7 +122,7 @@ def test_only_the_loader_is_shown_with_its_settings() -> None:
     ]  # fmt: skip
 
 
-def test_that_the_third_feed_needs_a_gpu_is_said_without_one() -> None:
+def test_without_a_gpu_the_third_feed_is_reported_as_impossible() -> None:
     scene = measured()
     assert not any("data in GPU memory" in note for note in notes_of(scene))
     own = tuple(one for one in scene.timings if one.placement == "cpu:2")

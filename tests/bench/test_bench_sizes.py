@@ -15,8 +15,8 @@ from pages import ROOT
 from support import FRAMEWORKS, lacks_framework
 from teho.bench.example import BenchExample
 from teho.bench.examples import CNN, EXAMPLES, RESNET152, with_sizes
-from teho.bench.images import ALL_IMAGES, LOADER, AskedSizes, ImageSizes, effective, points_of
-from teho.cli.bench import _asked_sizes
+from teho.bench.images import ALL_IMAGES, LOADER, ImageSizes, RequestedSizes, effective, points_of
+from teho.cli.bench import _requested_sizes
 from teho.errors import InputError
 from teho.model.bench import Point
 
@@ -77,10 +77,10 @@ _NUMBERS = {
 @given(
     example=st.sampled_from([CNN, RESNET152]),
     kind=st.sampled_from(KINDS),
-    asked=st.builds(AskedSizes, **_NUMBERS),
+    asked=st.builds(RequestedSizes, **_NUMBERS),
 )
 def test_no_options_make_two_rows_the_same_run(
-    example: BenchExample, kind: str, asked: AskedSizes
+    example: BenchExample, kind: str, asked: RequestedSizes
 ) -> None:
     try:
         changed = with_sizes(example, asked, [kind])
@@ -101,9 +101,9 @@ def test_no_options_make_two_rows_the_same_run(
     assert {point["prefetch"] for point in points} >= set(asked.prefetches)
 
 
-@given(asked=st.builds(AskedSizes, **_NUMBERS))
-@example(asked=AskedSizes(images=32, workers=(33,), prefetches=(1, 2)))
-def test_the_next_step_of_an_error_leads_on(asked: AskedSizes) -> None:
+@given(asked=st.builds(RequestedSizes, **_NUMBERS))
+@example(asked=RequestedSizes(images=32, workers=(33,), prefetches=(1, 2)))
+def test_the_next_step_of_an_error_leads_on(asked: RequestedSizes) -> None:
     """At most a few steps, each with the options that the error before has named."""
     for _ in range(8):
         try:
@@ -177,7 +177,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.skipif(bool(lacks_framework("torch")), reason=lacks_framework("torch"))
-def test_pytorchs_loader_does_what_is_said_of_the_settings() -> None:
+def test_pytorchs_loader_follows_the_documented_settings() -> None:
     settings = [(8, 1, 4, 2), (8, 1, 4, 8), (5, 2, 4, 2), (12, 1, 2, 3), (12, 1, 2, 1)]
     done = subprocess.run(
         [str(FRAMEWORKS / "bin" / "python"), "-c", _REAL, json.dumps(settings)],
@@ -194,7 +194,7 @@ def test_pytorchs_loader_does_what_is_said_of_the_settings() -> None:
 
 def test_the_settings_of_the_guide_are_taken() -> None:
     """Batches of 4,096 images, 10 workers, prefetch 2: 13 batches, of which each worker has one."""
-    asked = AskedSizes(50_000, (4096,), (10,), (2,))
+    asked = RequestedSizes(50_000, (4096,), (10,), (2,))
     for kind in ("full", "on_gpu"):
         (point,) = getattr(with_sizes(CNN, asked, [kind]), kind)
         assert point == {"batch": 4096, "images": 50_000, "workers": 10, "prefetch": 2}
@@ -205,7 +205,7 @@ def test_the_settings_of_the_guide_are_taken() -> None:
 
 
 def test_a_batch_size_that_only_a_gpu_can_have_is_left_out_on_cpus() -> None:
-    changed = with_sizes(CNN, AskedSizes(batches=(256, 4096)), ["full", "on_gpu"])
+    changed = with_sizes(CNN, RequestedSizes(batches=(256, 4096)), ["full", "on_gpu"])
     batches = [
         {point["batch"] for point in changed.points(is_quick=False, on_gpu=on_gpu)}
         for on_gpu in (False, True)
@@ -215,7 +215,7 @@ def test_a_batch_size_that_only_a_gpu_can_have_is_left_out_on_cpus() -> None:
         "On CPUs, batches of 4,096 images are not measured: an epoch has only 8,192 images.",
     )
     with pytest.raises(InputError, match="with --batch 4096, an epoch has only 2 batches"):
-        with_sizes(CNN, AskedSizes(batches=(256, 4096)), ["full"])
+        with_sizes(CNN, RequestedSizes(batches=(256, 4096)), ["full"])
 
 
 def test_the_sizes_of_a_day_on_a_gpu_are_possible(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ def test_the_sizes_of_a_day_on_a_gpu_are_possible(monkeypatch: pytest.MonkeyPatc
         options = dict(zip(words[::2], words[1::2], strict=True))
         kinds = ["on_gpu"] if options.pop("--on", "") == "gpu:1" else ["full", "on_gpu"]
         names = ("--images", "--batch", "--workers", "--prefetch")
-        asked = _asked_sizes(*(options.pop(name, "") for name in names))
+        asked = _requested_sizes(*(options.pop(name, "") for name in names))
         changed = with_sizes(EXAMPLES[name], asked, kinds)
         assert options == {}
         for kind in kinds:

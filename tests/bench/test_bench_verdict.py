@@ -7,7 +7,7 @@ import pytest
 from gpu_scenario import made_up
 
 from teho.bench.verdict import notes_of, number_text, place_text, verdict_of
-from teho.model.bench import Bench, Crossover, Left, PayOff
+from teho.model.bench import Amortisation, Bench, Crossover, Left
 from teho.model.document import Table
 from teho.show.build.bench import bench_document
 from teho.show.build.bench_tables import tables_of
@@ -46,7 +46,7 @@ def test_the_verdict_says_from_where_on() -> None:
     )
 
 
-def test_groups_that_are_alike_are_said_together() -> None:
+def test_equal_groups_share_a_sentence() -> None:
     said = verdict(
         crossing("never", "9 × 9", times=1.02),
         crossing("always", times=6.0, last=10),
@@ -58,7 +58,7 @@ def test_groups_that_are_alike_are_said_together() -> None:
     )
 
 
-def test_who_never_wins_is_not_said_to() -> None:
+def test_a_placement_that_is_never_faster_is_not_reported_as_faster() -> None:
     said = verdict(crossing("never", times=0.2))
     assert said == (
         "Kernel: 2 cores are not clearly faster than 1 core, 0.2 times as fast at 10,000 systems."
@@ -94,7 +94,7 @@ def test_without_timings_it_says_why() -> None:
     )
 
 
-def test_rates_come_with_the_share_of_the_peak_where_that_is_known() -> None:
+def test_rates_come_with_the_share_of_the_peak_if_that_is_known() -> None:
     (measured,) = made_up("matmul").results
     said = "Highest rates: FP64 400 GFLOP/s (0.6 % of its peak, 67.0 TFLOP/s), FP32"
     assert measured.verdict.startswith(said)
@@ -114,25 +114,26 @@ def test_a_plot_has_the_peak_that_is_known() -> None:
     assert "peak of" not in draw(measured, "svg").decode()
 
 
-def pay_off(batch: int, run_s: float, against: str = "cpu:8") -> PayOff:
+def amortisation(batch: int, run_s: float, against: str = "cpu:8") -> Amortisation:
     point = {"batch": batch, "images": 8192, "workers": 4, "prefetch": 2}
-    return PayOff(
+    return Amortisation(
         group="", point=point, library="torch", placement="gpu:1",
         phase="on the device", against=against, first_s=3.0, run_s=run_s, against_s=4.0,
         runs=3.0 / (4.0 - run_s),
     )  # fmt: skip
 
 
-def shown(*pay_offs: PayOff, axis: str = "batch") -> Table:
+def shown(*amortisations: Amortisation, axis: str = "batch") -> Table:
     (measured,) = made_up().results
-    changed = {"axis": axis, "timings": (), "crossovers": (), "pay_offs": pay_offs}
+    changed = {"axis": axis, "timings": (), "crossovers": (), "amortisations": amortisations}
     (table,) = tables_of(msgspec.structs.replace(measured, **changed))
     return table
 
 
 def test_a_feed_makes_up_for_its_start_at_its_fastest_batch() -> None:
     table = shown(
-        *(pay_off(*of) for of in ((64, 2.0), (256, 0.5), (1024, 0.6))), pay_off(64, 1.0, "cpu:1")
+        *(amortisation(*of) for of in ((64, 2.0), (256, 0.5), (1024, 0.6))),
+        amortisation(64, 1.0, "cpu:1"),
     )
     told = [(row["pair"], row["phase"], row["at"], row["run"]) for row in table.rows]
     assert told == [
@@ -144,13 +145,13 @@ def test_a_feed_makes_up_for_its_start_at_its_fastest_batch() -> None:
 
 
 def test_a_start_and_copies_are_shared_out_among_a_hundred_runs() -> None:
-    found = msgspec.structs.replace(pay_off(64, 2.0), first_s=50.0)
+    found = msgspec.structs.replace(amortisation(64, 2.0), first_s=50.0)
     (row,) = shown(found).rows
     assert (row["run"], row["amortised"]) == ("2.00 s", "2.50 s")
 
 
 def test_every_problem_makes_up_for_its_start_at_its_largest() -> None:
-    table = shown(*made_up().results[0].pay_offs, axis="systems")
+    table = shown(*made_up().results[0].amortisations, axis="systems")
     assert [(row["group"], row["at"]) for row in table.rows] == [
         ("8 × 8", "1,000,000 systems"), ("64 × 64", "100,000 systems"),
         ("512 × 512", "1,000 systems"), ("4096 × 4096", "10 systems"),
@@ -163,7 +164,7 @@ def test_phases_are_compared_in_tables_of_their_own() -> None:
     """Who has other groups gets no rows of nothing."""
     (measured,) = made_up().results
     feeds = (crossing(), crossing(group="64 × 64"), crossing("never", phase="end to end"))
-    changed = msgspec.structs.replace(measured, crossovers=feeds, pay_offs=())
+    changed = msgspec.structs.replace(measured, crossovers=feeds, amortisations=())
     kernel, whole = tables_of(changed)[-2:]
     assert kernel.title == "Kernel: which placement was faster, and from which number of systems"
     assert [row["from"] for row in kernel.rows] == ["100", "100"]
@@ -220,7 +221,7 @@ def test_sweeps_that_were_cut_short_are_counted() -> None:
     assert "2 series of sizes were cut short because the time was over: increase `--for`." in notes
 
 
-def test_what_a_library_lacks_is_said_of_the_device_on_which_it_does() -> None:
+def test_a_missing_feature_is_reported_for_its_device() -> None:
     (measured,) = made_up("matmul").results
     lacks = {"point": measured.left[0].point, "why": "unsupported", "text": "it lacks it"}
     sides = (("numpy", "cpu:1"), ("numpy", "cpu:8"), ("torch", "cpu:1"), ("cupy", "gpu:1"))

@@ -142,7 +142,7 @@ def test_a_failure_before_the_last_recording_is_over(
     teho("always", "on", env=env)
     problem = Path(env["HOME"]) / ".config/teho/always/problem"
     problem.write_bytes(b"job 1 on n1: no disk \xff\n")
-    make_run(home, 0, unasked=True)
+    make_run(home, 0, is_automatic=True)
     began_s = BEGAN.timestamp()
     for failed_s, is_shown in ((began_s - 1, False), (began_s + 1, True)):
         os.utime(problem, (failed_s, failed_s))

@@ -98,7 +98,7 @@ def test_a_retired_cluster_names_its_successor_first(teho: Teho) -> None:
     assert "`teho clusters show roihu`" in first
 
 
-def test_the_path_alone(teho: Teho) -> None:
+def test_only_the_path(teho: Teho) -> None:
     printed = teho("clusters", "show", "lumi", "--path").stdout
     assert printed == f"{cluster_files()['lumi']}\n"
 
@@ -171,7 +171,7 @@ def test_what_cannot_be_is_named(birch: Path, old: str, new: str, words: list[st
         assert word in line
 
 
-def test_every_key_may_be_checked_alone(birch: Path) -> None:
+def test_each_key_is_checked_separately(birch: Path) -> None:
     # What `mistakes_in` finds and what reading finds are the same: sound or not.
     for field in msgspec.structs.fields(type(read_cluster(birch))):
         text = birch.read_text()

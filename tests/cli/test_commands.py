@@ -357,7 +357,7 @@ def test_list_since(teho, own: Path) -> None:
         assert f"--since {wrong}; expected a date such as" in one_line(result.stderr)
 
 
-def test_list_says_when_in_local_time_and_where_and_whose_if_they_differ(teho, own: Path) -> None:
+def test_list_shows_local_time_and_host_and_user_if_they_differ(teho, own: Path) -> None:
     _, second = ids(own)
     run = msgspec.json.decode((own / "runs" / second / "run.json").read_bytes(), type=Run)
     plain = teho("list", env={"TZ": "Asia/Kolkata"}).stdout
@@ -384,7 +384,7 @@ def test_a_tag_that_no_run_has(teho, own: Path) -> None:
         assert "KEY=VALUE" in one_line(result.stderr)
 
 
-def test_list_works_where_no_cache_can_be_kept(teho, own: Path) -> None:
+def test_list_works_if_no_cache_can_be_kept(teho, own: Path) -> None:
     Path(os.environ["XDG_CACHE_HOME"]).write_text("a file where a folder should be")
     assert all(run_id in teho("list").stdout for run_id in ids(own))
 
@@ -419,7 +419,7 @@ def test_rm_takes_what_the_program_printed_too(teho, home: Path) -> None:
     assert (result.returncode, ids(home)) == (0, []), result.stderr
 
 
-def test_rm_keeps_a_run_that_goes_on(teho, home: Path) -> None:
+def test_rm_keeps_a_run_that_still_runs(teho, home: Path) -> None:
     process = subprocess.Popen([*TEHO, "run", "-q", "--", "sleep", "20"])
     try:
         while not (found := list(home.glob("runs/[!.]*"))):
@@ -478,7 +478,7 @@ def test_a_number_without_end_is_none(teho, hours: str) -> None:
         assert "length of time" in one_line(result.stderr)
 
 
-def test_a_home_whose_name_is_no_text_costs_the_recording_alone(teho, own: Path) -> None:
+def test_a_home_whose_name_is_no_text_costs_only_the_recording(teho, own: Path) -> None:
     place = os.fsdecode(os.fsencode(own.parent) + b"/k\xe4ytt\xe4j\xe4")
     odd = {"TEHO_HOME": place}
     ran = teho("run", "--probe", "off", "--", "sh", "-c", "exit 3", env=odd)
@@ -491,7 +491,7 @@ def test_a_home_whose_name_is_no_text_costs_the_recording_alone(teho, own: Path)
         assert "not UTF-8" in one_line(result.stderr)
 
 
-def test_a_threshold_file_of_nobody(teho, own: Path) -> None:
+def test_a_threshold_file_of_an_unknown_user(teho, own: Path) -> None:
     result = teho("report", env={"TEHO_THRESHOLDS": "~no-such-user/thresholds.toml"})
     assert result.returncode == 2
     assert "~no-such-user" in one_line(result.stderr)
@@ -584,7 +584,7 @@ def test_a_run_of_an_older_teho_lacks_columns(teho, own: Path) -> None:
     assert all(plot["key"] != "load_1min" for plot in json.loads(result.stdout)["plots"])
 
 
-def test_rm_goes_on_past_one_that_it_keeps(teho, own: Path) -> None:
+def test_rm_continues_after_a_run_that_it_keeps(teho, own: Path) -> None:
     first, _ = ids(own)
     (own / "runs" / first / "my notes.txt").write_text("mine")
     result = teho("rm", "--older-than", "0s", "--yes")

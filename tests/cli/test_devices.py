@@ -22,7 +22,7 @@ from teho.devices.sources import VENDORS, open_gpus
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing
 from teho.model.survey import SCHEMA, Answers, Survey
-from teho.observe.survey import take_survey
+from teho.observe.survey import read_survey
 from teho.show.build.devices import devices_document
 from teho.show.text.document import render_text
 
@@ -56,7 +56,7 @@ def page(teho: Teho, env: dict[str, str]) -> list[str]:
 
 
 def nvidia(survey: Survey) -> Answers:
-    (answers,) = (one for one in survey.gpus if one.of == "nvidia")
+    (answers,) = (one for one in survey.gpus if one.source == "nvidia")
     return answers
 
 
@@ -89,7 +89,7 @@ def test_a_node_of_eight_h100(teho: Teho, stub: Path) -> None:
         # Rates have figures too: it was read more than once.
         assert not isinstance(signals["gpu_pcie_receive_bytes_per_s"], Missing)
     lines = page(teho, on(stub, "h100x8_busy"))
-    assert lines[0][2:].startswith("8 NVIDIA H100 80GB HBM3")
+    assert lines[0][2:].startswith("A program here can use 8 GPUs (NVIDIA H100 80GB HBM3)")
     assert "Energy is read" in " ".join(lines[:3])
 
 
@@ -100,7 +100,7 @@ def test_gpus_that_are_not_the_jobs_are_named(teho: Teho, stub: Path) -> None:
     assert [device.index for device in answers.devices] == [0, 2]
     assert [device.index for device in answers.others] == [1, 3]
     text = " ".join(" ".join(page(teho, env)).split())
-    assert "2 more GPUs are not part of this job" in text
+    assert "The node has 2 more GPUs, which are not part of this job" in text
     assert "CUDA_VISIBLE_DEVICES 0,2" in text
     assert "Job Slurm 4711" in text
 
@@ -124,7 +124,7 @@ def test_instances_of_mig_and_a_whole_gpu(teho: Teho, stub: Path) -> None:
     assert "not visible" not in " ".join(lines)
 
 
-def test_dcgm_tells_what_an_old_driver_does_not(teho: Teho, stub: Path, tmp_path: Path) -> None:
+def test_dcgm_reports_what_an_old_driver_does_not(teho: Teho, stub: Path, tmp_path: Path) -> None:
     uuids = {str(3 - gpu): nvml_stub.gpu_uuid(gpu) for gpu in range(4)}
     rows = {f"GPU {3 - gpu}": {"1002": [f"0.{gpu + 1}00"]} for gpu in range(4)}
     scenario = tmp_path / "dcgm.json"
@@ -132,7 +132,7 @@ def test_dcgm_tells_what_an_old_driver_does_not(teho: Teho, stub: Path, tmp_path
     path = f"{ROOT / 'tests/stubs/dcgm'}:{os.environ['PATH']}"
     env = on(stub, "v100x4", PATH=path, TEHO_STUB_DCGM=str(scenario))
     lines = page(teho, env)
-    assert "SM activity is available" in lines[0]
+    assert "SM activity is available" in " ".join(map(str.strip, lines[:2]))
     (activity,) = (line.split(maxsplit=2)[2] for line in lines if line.startswith("SM activity"))
     assert activity == "10 % to 40 %"
     assert "read with `dcgmi dmon`" in " ".join(" ".join(lines).split())
@@ -160,20 +160,20 @@ def test_figures_that_a_page_has_not_renewed_yet_are_to_come(teho: Teho, stub: P
         server.shutdown()
         server.server_close()
     assert lines[0].startswith("✓")
-    assert "SM activity is not measured yet" in " ".join(lines[:2])
+    assert "SM activity is not measured yet" in " ".join(map(str.strip, lines[:2]))
     assert any(line.startswith("Values that are not measured yet: ") for line in lines[2:])
 
 
 def test_an_mi250x_node(tmp_path: Path) -> None:
     tree = build_mi250x(tmp_path, busy=[90, 80, 0, 0, 0, 0, 0, 0])
-    survey = take_survey({}, tree.root)
-    (answers,) = (one for one in survey.gpus if one.of == "amd")
+    survey = read_survey({}, tree.root)
+    (answers,) = (one for one in survey.gpus if one.source == "amd")
     assert len(answers.devices) == 8
     assert answers.signals[answers.devices[0].id]["gpu_busy_percent"] == 90
     silent = answers.signals[answers.devices[1].id]["gpu_power_w"]
     assert isinstance(silent, Missing)
     text = render_text(devices_document(survey), width=80, color=False, detail="why")
-    assert text[2:].startswith("8 AMD Instinct MI250X")
+    assert text[2:].startswith("A program here can use 8 GPUs (AMD Instinct MI250X)")
     assert "Signals of GPUs 0 to 7" in text
     (power,) = (line for line in text.splitlines() if line.startswith("GPU power"))
     assert power.endswith("  GPUs 0, 2, 4, 6")
@@ -199,10 +199,10 @@ def test_a_driver_that_hangs_or_crashes_is_a_line(tmp_path: Path, body: str, wor
     library = tmp_path / "libnvidia-ml.so.1"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
     program = (
-        "from teho.observe.survey import take_survey\n"
+        "from teho.observe.survey import read_survey\n"
         "from teho.show.build.devices import devices_document as laid_out\n"
         "from teho.show.text.document import render_text as told\n"
-        "print(told(laid_out(take_survey(deadline_s=2)), width=80, color=False))"
+        "print(told(laid_out(read_survey(deadline_s=2)), width=80, color=False))"
     )
     began_s = time.monotonic()
     done = subprocess.run(
@@ -227,7 +227,7 @@ def test_a_mistake_of_ours_is_a_line_too(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     broken = VENDORS["nvidia"]._replace(open_source=open_nothing)
     monkeypatch.setitem(VENDORS, "nvidia", broken)
-    answers = nvidia(take_survey({}, tmp_path))
+    answers = nvidia(read_survey({}, tmp_path))
     assert answers.state == "failed"
     assert "an answer that nobody expected" in answers.why
 

@@ -108,7 +108,7 @@ def test_a_report_says_when_where_and_by_whom(teho, two: Path) -> None:
     assert found["user"] in page[page.index("User") :][:200]
 
 
-def test_list_has_verdicts_and_tells_newer_from_damaged(teho, two: Path) -> None:
+def test_list_has_verdicts_and_separates_newer_from_damaged(teho, two: Path) -> None:
     shown = teho("list").stdout
     assert "Verdict" in shown.splitlines()[0]
     assert shown.count("not judged") == 2

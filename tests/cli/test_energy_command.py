@@ -112,7 +112,7 @@ def test_ranks_that_see_all_gpus_do_not_count_them_each(teho: Teho, under) -> No
     assert outputs[1:] == ["", "", ""]
 
 
-def test_ranks_with_gpus_of_their_own_all_speak(teho: Teho, under) -> None:
+def test_ranks_with_gpus_of_their_own_all_print(teho: Teho, under) -> None:
     # The script saved them all; each rank finds its own.
     script = {"SLURM_JOB_ID": "4711", "SLURM_JOB_GPUS": "0,1,2,3"}
     teho("energy", "--save", env=under(STEADY, 100) | script)
@@ -186,7 +186,7 @@ def test_a_driver_that_was_loaded_meanwhile(teho: Teho, under) -> None:
     refused(teho("energy", "--diff", env=under(STEADY, 4)), "GPU 0", "again from 0")
 
 
-def test_a_counter_that_stands_still(teho: Teho, under, home: Path) -> None:
+def test_a_counter_that_stopped(teho: Teho, under, home: Path) -> None:
     """Naive: 0.00 Wh."""
     teho("energy", "--save", env=under(STEADY, 100))
     for path in saved_files(home):
@@ -199,7 +199,7 @@ NO_COUNTER = STEADY.plus("fail nvmlDeviceGetTotalEnergyConsumption * NOT_SUPPORT
 
 
 @pytest.mark.parametrize("way", ["--save", "--diff"])
-def test_without_a_counter_two_calls_tell_nothing(teho: Teho, under, way: str) -> None:
+def test_without_a_counter_two_calls_have_no_result(teho: Teho, under, way: str) -> None:
     refused(teho("energy", way, env=under(NO_COUNTER, 1)), "GPUs 0, 1, 2, 3", "-- COMMAND")
 
 
@@ -313,7 +313,7 @@ def hanging(library: Path, tmp_path: Path) -> dict[str, str]:
     return nvml_stub.environment(library, tmp_path / "pipe")
 
 
-def test_a_driver_that_hangs_does_not_hold_the_program(teho: Teho, hanging) -> None:
+def test_a_driver_that_hangs_does_not_delay_the_program(teho: Teho, hanging) -> None:
     done = teho("energy", "--", "sh", "-c", "echo out; exit 5", env=hanging)
     assert (done.returncode, done.stdout) == (5, "out\n")
     assert done.stderr == "teho: no energy: the GPUs' driver did not answer within 10 s\n"

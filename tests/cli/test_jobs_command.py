@@ -539,7 +539,7 @@ def test_states_and_order_are_chosen(teho: Teho, full: Site) -> None:
     assert "and 5 more jobs: `--last 7` shows all" in " ".join(shown.split())
 
 
-def test_whose_jobs_are_asked_for(teho: Teho, full: Site) -> None:
+def test_the_jobs_of_which_users_are_requested(teho: Teho, full: Site) -> None:
     teho("jobs")
     assert f"--user={getpass.getuser()}" in full.asked
     teho("jobs", "--user", "bo")

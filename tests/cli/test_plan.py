@@ -177,7 +177,7 @@ def test_the_whole_catalogue_is_planned(teho: Teho) -> None:
     assert "puhti" in {unfit["cluster"] for unfit in plan["unfit"]}
 
 
-def test_a_script_alone_goes_to_standard_output(teho: Teho) -> None:
+def test_only_the_script_goes_to_standard_output(teho: Teho) -> None:
     words = ["--mem", "64GiB", "--script", "--", "python", "train.py"]
     result = teho("plan", "--cluster", "birch", *words)
     assert result.returncode == 0
@@ -213,7 +213,7 @@ def test_a_script_is_for_one_cluster(teho: Teho) -> None:
     assert "--cluster " in result.stderr
 
 
-def test_where_nothing_fits_no_script_is_written(teho: Teho) -> None:
+def test_if_nothing_fits_no_script_is_written(teho: Teho) -> None:
     result = teho("plan", *TREES, "--gpus", "3", "--time", "20d", "--script", "--", "x")
     assert result.returncode == 1
     assert result.stdout == ""

@@ -30,7 +30,7 @@ import sys
 from teho.cli import main, run_watch
 from teho.store import slices
 slices._END_S = 1.2
-run_watch._LOOK_S = 0.5
+run_watch._CHECK_S = 0.5
 sys.argv[0] = "teho"
 main()
 """
@@ -78,7 +78,7 @@ def test_actions_that_are_none(text: str) -> None:
         read_action(text)
 
 
-def test_telling_nobody_is_refused(teho: Teho) -> None:
+def test_a_notification_without_a_target_is_refused(teho: Teho) -> None:
     ended = teho("run", "--if-stuck", "15m=notify", "--", "true")
     assert ended.returncode == 2
     assert "--if-stuck 15m=notify needs --notify" in ended.stderr
@@ -93,7 +93,7 @@ def teller(tmp_path: Path) -> tuple[str, Path]:
     return str(command), out
 
 
-def test_the_end_of_a_run_is_told_with_its_report(teho: Teho, tmp_path: Path) -> None:
+def test_the_end_of_a_run_is_sent_with_its_report(teho: Teho, tmp_path: Path) -> None:
     command, out = teller(tmp_path)
     ended = teho(
         "run", "--name", "short", "--notify", command, "--quiet", "--", "sh", "-c", "exit 3"
@@ -105,14 +105,14 @@ def test_the_end_of_a_run_is_told_with_its_report(teho: Teho, tmp_path: Path) ->
     assert any("exit code 3" in line for line in rest)
 
 
-def test_a_failure_to_tell_changes_neither_the_exit_code_nor_the_output(teho: Teho) -> None:
+def test_a_failed_notification_changes_neither_exit_code_nor_output(teho: Teho) -> None:
     ended = teho("run", "--quiet", "--notify", "false", "--", "echo", "done")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
     assert ended.stderr == "teho: --notify false did not work: exit code 1\n"
     assert "--notify false did not work: exit code 1." in teho("report").stdout
 
 
-def test_a_failure_to_tell_the_end_is_in_the_report_of_a_step_too(
+def test_a_failed_notification_is_in_the_report_of_a_step_too(
     teho: Teho, home: Path, tmp_path: Path
 ) -> None:
     first, other = (step_environment(home, rank, nodes=1, per_node=2) for rank in (0, 1))
@@ -133,7 +133,7 @@ def test_a_failure_to_tell_the_end_is_in_the_report_of_a_step_too(
 _SHORTENED = """\
 from teho.cli import main, run_watch
 from teho.show import report_pause
-run_watch._LOOK_S = 1.5
+run_watch._CHECK_S = 1.5
 report_pause.report_pause_s = lambda *_: 0.0
 main()
 """
@@ -151,7 +151,7 @@ def job_that_ends_in(left_s: int) -> dict[str, str]:
     }
 
 
-def test_the_limit_of_the_job_is_told_ten_minutes_before_it(home: Path, tmp_path: Path) -> None:
+def test_the_user_is_notified_ten_minutes_before_the_limit(home: Path, tmp_path: Path) -> None:
     command, out = teller(tmp_path)
     # The process that watches has the lowest priority, so the program waits for its message.
     wait = f"for i in $(seq 450); do grep -q time_limit {out} && exit; sleep 0.1; done"
@@ -174,14 +174,14 @@ def test_the_limit_of_the_job_is_told_ten_minutes_before_it(home: Path, tmp_path
 
 
 @pytest.mark.parametrize(("left_s", "due_s"), [(7200, 6600.0), (500, float("inf"))])
-def test_a_limit_that_is_far_or_was_always_near_is_not_told(
+def test_no_notification_of_a_limit_that_is_far_or_was_always_near(
     teho: Teho, tmp_path: Path, left_s: int, due_s: float
 ) -> None:
     teho("run", "--quiet", "--", "true", env=job_that_ends_in(left_s))
     command, out = teller(tmp_path)
     directory = LoadedRun.open("last").directory
     watcher = _Watcher(WatchPlan((command,), None), Settings(), directory, os.getpid())
-    watcher.look()
+    watcher.check()
     assert not out.exists()
     assert watcher._limit_due_s == pytest.approx(time.monotonic() + due_s, abs=60)
 
@@ -215,7 +215,7 @@ class _Finding:
     severity = Severity.CRITICAL
 
 
-def test_a_run_that_is_stuck_is_told_once_and_ended_after_the_time(
+def test_a_stuck_run_is_reported_once_and_ended_after_the_time(
     teho: Teho, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     teho("run", "--quiet", "--name", "stuck", "--", "true")
@@ -227,32 +227,34 @@ def test_a_run_that_is_stuck_is_told_once_and_ended_after_the_time(
     clock = [1000.0]
     monkeypatch.setattr("teho.cli.run_watch.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(LoadedRun, "findings", property(lambda _: [_Finding()]))
-    watcher.look()
+    watcher.check()
     assert not out.exists()  # stuck for 10 min; the user gave 15
     assert sleeper.poll() is None
     clock[0] += 301.0
-    watcher.look()
+    watcher.check()
     assert sleeper.wait(10) == -signal.SIGTERM
     assert out.read_text().splitlines()[0] == f"stuck: stuck: {_Finding.sentence}"
     assert watcher.troubles == [
         "the run was stuck for 15 min 1 s, so Teho sent SIGTERM to the program (--if-stuck)"
     ]
     clock[0] += 60.0
-    watcher.look()
+    watcher.check()
     assert out.read_text().count("stuck: stuck:") == 1
 
 
-def test_a_run_that_goes_on_again_is_forgotten(teho: Teho, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_continues_is_no_longer_stuck(
+    teho: Teho, monkeypatch: pytest.MonkeyPatch
+) -> None:
     teho("run", "--quiet", "--", "true")
     watcher = _Watcher(
         WatchPlan((), StuckAction(60.0, None)), Settings(), LoadedRun.open("last").directory, 1
     )
     found = [_Finding()]
     monkeypatch.setattr(LoadedRun, "findings", property(lambda _: found))
-    watcher.look()
+    watcher.check()
     assert watcher._stuck_s is not None
     found.clear()
-    watcher.look()
+    watcher.check()
     assert watcher._stuck_s is None
 
 
@@ -263,11 +265,11 @@ def test_a_costly_report_is_made_less_often(teho: Teho, monkeypatch: pytest.Monk
     clock, used = [900.0], iter([2.0, 5.0, 6.2])
     monkeypatch.setattr("teho.cli.run_watch.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(run_watch_module, "_cpu_s", lambda: next(used))
-    watcher.look()  # imports what all reports need: this time does not count
+    watcher.check()  # imports what all reports need: this time does not count
     clock[0] = 911.0
     assert watcher.is_due
     clock[0] = 1000.0
-    watcher.look()
+    watcher.check()
     for later_s, is_due in ((21.0, False), (59.0, False), (61.0, True)):
         clock[0] = 1000.0 + later_s
         assert watcher.is_due is is_due  # 1.2 s of CPU time in 60 s are 2 %
@@ -294,7 +296,7 @@ def hanging(tmp_path: Path, action: str, *arguments: str) -> tuple[int, list[str
     return ended.returncode, out.read_text().splitlines(), ended.stderr.splitlines()
 
 
-def test_a_program_that_hangs_is_told_of_and_goes_on(tmp_path: Path) -> None:
+def test_a_program_that_hangs_is_reported_and_continues(tmp_path: Path) -> None:
     code, told, _ = hanging(tmp_path, "3s=notify", "25")
     assert code == 0
     (first,) = [line for line in told if line.startswith("stuck:")]

@@ -53,7 +53,7 @@ def test_a_job_is_followed_to_its_end_with_its_log_its_cost_and_its_exit_code(
     assert [path.name for path in tmp_path.glob("*.out")] == ["local-1.out"]
 
 
-def test_the_number_alone_goes_to_standard_output(teho: Teho) -> None:
+def test_only_the_number_goes_to_standard_output(teho: Teho) -> None:
     result = teho("submit", *PLAN, "--", "true")
     assert result.returncode == 0
     assert result.stdout == "1\n"
@@ -127,7 +127,7 @@ def test_an_array_is_one_job_of_several_tasks(teho: Teho) -> None:
     assert "tasks: 2 completed, 1 failed" in result.stderr
 
 
-def test_an_interrupted_follower_leaves_the_job_alone(teho: Teho) -> None:
+def test_an_interrupted_follower_does_not_end_the_job(teho: Teho) -> None:
     argv = [*TEHO, "submit", *PLAN, "--follow", "--", "bash", "-c", "echo up; sleep 60"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -235,7 +235,7 @@ def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
     return write
 
 
-def test_a_job_whose_number_cannot_be_written_down_is_told_all_the_same(
+def test_a_job_whose_number_cannot_be_stored_is_still_printed(
     teho: Teho, sbatch: Callable[[str], None]
 ) -> None:
     sbatch('rm -r "$TEHO_HOME/jobs"; echo 4711')
@@ -258,7 +258,7 @@ def test_an_interrupt_while_the_scheduler_is_asked_leaves_a_trace(
     assert list((home / "jobs").glob("*/submission.json"))
 
 
-def test_jobs_that_nobody_submitted(teho: Teho) -> None:
+def test_jobs_that_were_not_submitted_with_teho(teho: Teho) -> None:
     assert "no jobs submitted in the last week" in teho("status").stderr
     for command in ("status", "cancel"):
         result = teho(command, "77")
@@ -282,7 +282,7 @@ def _until(condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not come true within 10 s")
 
 
-def test_the_tasks_of_an_array_alone_are_counted(
+def test_only_the_tasks_of_an_array_are_counted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def task(index: str, **facts: Any) -> Job:
@@ -306,7 +306,7 @@ def _squeue(tmp_path: Path, lines: str) -> None:
     path.chmod(0o755)
 
 
-def test_status_says_by_its_exit_code_that_nobody_answers(
+def test_the_exit_code_of_status_shows_that_no_scheduler_answers(
     teho: Teho, sbatch: Callable[[str], None], tmp_path: Path
 ) -> None:
     sbatch("echo 4711")
@@ -336,7 +336,7 @@ def test_a_name_that_is_no_text_does_not_hide_the_other_jobs(
     assert view["jobs"][0]["state"] == "running"
 
 
-def test_variables_that_sbatch_would_obey_are_said(
+def test_variables_that_sbatch_would_obey_are_reported(
     teho: Teho, sbatch: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sbatch("env | grep SBATCH_QOS >&2; echo 4711")

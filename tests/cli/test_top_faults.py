@@ -31,7 +31,7 @@ def recorder_of(home: Path) -> int:
     return pid
 
 
-def test_a_recorder_that_is_killed_is_a_silent_node_and_the_program_goes_on(home: Path) -> None:
+def test_a_killed_recorder_is_a_silent_node_and_the_program_continues(home: Path) -> None:
     here = os.uname().nodename
     with recorded(home), terminal(" ".join([*TEHO, "top"]), 100, 30) as tmux:
         wait_for(lambda: f"▶ {here}" in screen(tmux))

@@ -50,7 +50,9 @@ def test_no_cluster_differs_from_itself(clusters: dict[str, Cluster]) -> None:
         ("exclusive", True, "no", "yes"),
     ],
 )
-def test_another_limit_is_told(mahti: Cluster, fact: str, value: Any, said: str, live: str) -> None:
+def test_another_limit_is_reported(
+    mahti: Cluster, fact: str, value: Any, said: str, live: str
+) -> None:
     (found,) = differences(mahti, with_partition(mahti, "gpumedium", **{fact: value}))
     source = "CSC batch-job-partitions.md 2026-08-05"
     assert found == Difference("partition gpumedium", fact, said, live, source)
@@ -66,11 +68,13 @@ def test_another_limit_is_told(mahti: Cluster, fact: str, value: Any, said: str,
         {"billing": "", "notes": "x", "source": "SLURM", "needs": "x", "min_time": "1h"},
     ],
 )
-def test_what_the_scheduler_cannot_tell_is_not_told(mahti: Cluster, facts: dict[str, Any]) -> None:
+def test_what_the_scheduler_does_not_report_is_no_difference(
+    mahti: Cluster, facts: dict[str, Any]
+) -> None:
     assert differences(mahti, with_partition(mahti, "gpumedium", **facts)) == ()
 
 
-def test_partitions_that_come_and_go_are_told(mahti: Cluster) -> None:
+def test_new_and_removed_partitions_are_reported(mahti: Cluster) -> None:
     fewer = change(mahti, partitions=mahti.partitions[1:])
     (gone,) = differences(mahti, fewer)
     assert (gone.place, gone.catalogue, gone.live) == ("partition gputest", "gputest", "none")
@@ -95,14 +99,14 @@ def test_partitions_that_come_and_go_are_told(mahti: Cluster) -> None:
         ("local_disk_gib", None, None),
     ],
 )
-def test_other_nodes_are_told(mahti: Cluster, fact: str, value: Any, told: str | None) -> None:
+def test_other_nodes_are_reported(mahti: Cluster, fact: str, value: Any, told: str | None) -> None:
     found = differences(mahti, with_kind(mahti, "gpu", **{fact: value}))
     found = tuple(one for one in found if one.place.startswith("nodes"))
     assert [f"{one.catalogue} {one.live}" for one in found] == ([told] if told else [])
     assert {one.fact for one in found} <= {fact}
 
 
-def test_another_gpu_is_told_twice(mahti: Cluster) -> None:
+def test_another_gpu_is_reported_twice(mahti: Cluster) -> None:
     gpu = change(next(kind.gpu for kind in mahti.nodes if kind.gpu), type="h200")
     first, second = differences(mahti, with_kind(mahti, "gpu", gpu=gpu))
     assert (first.place, first.catalogue, first.live) == ("nodes gpu", "a100 GPUs", "none")
@@ -119,7 +123,7 @@ def test_nodes_split_by_features_count_together(mahti: Cluster) -> None:
             if one.place.startswith("nodes")] == []  # fmt: skip
 
 
-def test_a_nameless_partition_is_held_against_the_laxest(clusters: dict[str, Cluster]) -> None:
+def test_a_nameless_partition_is_compared_with_the_laxest(clusters: dict[str, Cluster]) -> None:
     narval = clusters["narval"]
     gpu = narval.partitions[0]
     tiers = tuple(

@@ -146,7 +146,7 @@ SHARES = {
 }
 
 
-def test_shares_and_that_nothing_stands_beside_these_tables():
+def test_shares_are_exactly_these():
     kinds = {(name, node.name) for name in ALLIANCE for node in cluster(name).nodes if node.gpu}
     assert kinds == set(GPU_NODES) | set(SLICES)
     found = {(name, one.gpu): one for name in ALLIANCE for one in cluster(name).shares}
@@ -294,7 +294,7 @@ def test_software(name):
 def bill(billing: Billing, *, rgu: float = 0, cores: float, memory_gib: float) -> float:
     amount = {"weighted_gpus": rgu, "cores": cores, "memory_gib": memory_gib}
     assert (billing.sum, billing.scale) == ((), 1)
-    return max(amount[term.of] * term.times / term.per for term in billing.largest)
+    return max(amount[term.quantity] * term.times / term.per for term in billing.largest)
 
 
 # Cores and GB in the bundle of one RGU.
@@ -317,7 +317,7 @@ def test_a_gpu_jobs_bill_is_its_largest_part_in_bundles(name, bundle):
     assert bill(billing, rgu=5, cores=0, memory_gib=0) == 5
     assert bill(billing, cores=cores * 7, memory_gib=0) == pytest.approx(7)
     assert bill(billing, cores=0, memory_gib=memory * 9) == pytest.approx(9)
-    assert [term.of for term in billing.largest if term.gpu_part] == ["weighted_gpus"]
+    assert [term.quantity for term in billing.largest if term.gpu_part] == ["weighted_gpus"]
 
 
 @pytest.mark.parametrize(("cores", "expected"), [(12, 4.0), (24, 8.0)])
@@ -397,7 +397,7 @@ def test_every_fact_has_a_page_and_a_date(name):
         assert all(date.fromisoformat(one) <= cluster(name).verified_on for one in dates)
 
 
-def test_hosts_are_told_apart():
+def test_hosts_identify_their_cluster():
     hosts = {"narval1": "narval", "gra-login4": "graham", "fir2": "fir", "rorqual2": "rorqual"}
     hosts |= {"cedar1": "cedar", "beluga.alliancecan.ca": "beluga", "l1.nibi": "nibi"}
     hosts |= dict.fromkeys(("tri-login01", "trig-login01"), "trillium")

@@ -242,7 +242,7 @@ def test_limits_on_one_node_are_the_nodes_own(name: str):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_unknown_is_said_and_not_stated(name: str):
+def test_unknown_limits_are_marked_and_have_no_value(name: str):
     for partition in CLUSTERS[name].partitions:
         for limit in partition.unknown:
             assert getattr(partition, limit) in {None, False}, (partition.name, limit)
@@ -297,7 +297,7 @@ def amount(billing: Billing, hours: float, quantities: dict[str, float]) -> floa
     """Work out a bill as the site's formula says, apart from Teho's own planner."""
 
     def term(one: Term) -> float:
-        value = quantities.get(one.of, 0) * one.times / one.per
+        value = quantities.get(one.quantity, 0) * one.times / one.per
         return math.ceil(value) if one.up else value
 
     largest = max((term(one) for one in billing.largest), default=0)
@@ -319,7 +319,7 @@ def test_bills(row):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_free_is_not_billed_and_what_the_gpus_cost_is_told(name: str):
+def test_free_resources_are_not_billed_and_the_cost_of_gpus_is_known(name: str):
     # Nothing is charged in Leeds; Roihu's TMPDIR is free, and so are the GPU jobs' cores.
     free = {"roihu-gpu": {"cores", "memory_gib"}, "mahti-gpu": {"cores", "memory_gib"}}
     assert bool(CLUSTERS[name].billing) == (name not in {"arc4", "aire"})
@@ -329,7 +329,7 @@ def test_what_is_free_is_not_billed_and_what_the_gpus_cost_is_told(name: str):
             continue
         billing = CLUSTERS[name].billing[partition.billing]
         terms = (*billing.sum, *billing.largest)
-        counted = {term.of for term in terms}
+        counted = {term.quantity for term in terms}
         assert not counted & free.get(f"{name}-{partition.billing}", set())
         assert name != "roihu" or "local_disk_gib" not in counted
         has_gpus = any(kind_of(name, kind).gpu for kind in partition.kinds)

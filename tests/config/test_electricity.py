@@ -15,7 +15,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "electricity.toml"
 
 
-def test_all_that_it_may_hold(file: Path) -> None:
+def test_all_keys(file: Path) -> None:
     file.write_text(
         "carbon_g_per_kwh = 70.5\nprice_per_kwh = 0.12\ncurrency = 'EUR'\npue = 1.04\n"
         "source = 'the grid operator, 2025'\n"

@@ -82,7 +82,7 @@ def test_only_listed_variables_are_kept() -> None:
 
 def test_bytes_that_are_no_text_can_be_written_down() -> None:
     (kept,) = masked_command(["\udcff\udcfe.py"])
-    kept.encode("utf-8")
+    assert kept.encode("utf-8") == rb"\udcff\udcfe.py"
 
 
 @pytest.mark.parametrize(

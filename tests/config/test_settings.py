@@ -18,7 +18,7 @@ def file() -> Path:
     return path
 
 
-def test_without_a_file_the_defaults_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_file_the_defaults_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TEHO_HOME")
     monkeypatch.setenv("XDG_DATA_HOME", "/data/me")
     settings = load_settings()
@@ -34,7 +34,7 @@ def test_the_environment_wins_over_the_file(file: Path, monkeypatch: pytest.Monk
     assert (settings.period_s, settings.report) == (0.5, "full")
 
 
-def test_what_unasked_recordings_may_use(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_automatic_recordings(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (load_settings().keep_s, load_settings().keep_bytes) == (90 * 86400, 5e9)
     file.write_text('keep = "2d"\nkeep_gb = 3\n')
     assert (load_settings().keep_s, load_settings().keep_bytes) == (2 * 86400, 3e9)

@@ -75,7 +75,7 @@ def test_only_visible_gpus_count(bench: Bench):
     assert [device.id for device in meter.devices] == [gpu_uuid(5), gpu_uuid(2)]
 
 
-def test_a_counter_that_begins_anew_has_no_figure(bench: Bench):
+def test_a_counter_that_was_reset_has_no_figure(bench: Bench):
     """Naive: the difference of two readings, which is below zero."""
     meter = bench.open(Scenario.load("v100x4"))
     bench.at(50)
@@ -86,7 +86,7 @@ def test_a_counter_that_begins_anew_has_no_figure(bench: Bench):
     assert "again from 0" in figures[0].detail
 
 
-def test_a_counter_that_stands_still_has_no_figure(bench: Bench):
+def test_a_counter_that_stopped_has_no_figure(bench: Bench):
     meter = bench.open(Scenario.load("v100x4"))
     bench.at(50)
     before = meter.read()
@@ -124,7 +124,7 @@ def test_one_gpu_without_a_figure_leaves_no_sum(bench: Bench, error: str, reason
     assert total.reason is reason
 
 
-def test_a_module_counter_is_said_to_be_one(bench: Bench):
+def test_a_module_counter_is_reported_as_one(bench: Bench):
     meter = bench.open(Scenario.load("gh200x2"))
     assert any("module" in note for note in meter.notes)
     before = meter.read()
@@ -183,7 +183,7 @@ def test_cards_of_two_dies_are_counted_once(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("no_nvidia")
-def test_a_silent_die_alone_has_no_figure(tmp_path: Path):
+def test_a_single_silent_die_has_no_figure(tmp_path: Path):
     build_mi250x(tmp_path)
     meter = Meter({"ROCR_VISIBLE_DEVICES": "1"}, tmp_path)
     assert list(without_counter(meter.devices, meter.read())) == [0]
@@ -203,7 +203,7 @@ def test_an_apu(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("no_nvidia")
-def test_a_counter_of_32_bits_does_not_tell_a_long_time(tmp_path: Path):
+def test_a_counter_of_32_bits_cannot_measure_a_long_time(tmp_path: Path):
     """MI100: after a turn the difference looks like any other, and is 65.5 kJ too small."""
     tree = build_mi100(tmp_path)
     tree.gpus[0].run(10, power_w=290)

@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from support import TEHO
 from teho.devices.sources import VENDORS, visible_variables
 
 ACME = """\
+import time
+
 from teho.devices.vendor import Vendor
 from teho.model.device import Device
 
-GPUS = tuple(Device(id=f"ACME-{n}", index=n, name="Acme X1", vendor="acme") for n in range(2))
+GPUS = tuple(
+    Device(id=f"ACME-{n}", index=n, name="Acme X1", vendor="acme", memory_bytes=16 << 30)
+    for n in range(2)
+)
 
 
 class AcmeSource:
@@ -26,9 +32,17 @@ class AcmeSource:
         from teho.devices.acme.power import POWER_W
 
         self.power_w = POWER_W
+        self.opened_s = time.monotonic()
 
     def read(self, pids, *, ends=False):
-        return {"ACME-0": {"gpu_power_w": self.power_w, "gpu_energy_j": 42.0}}
+        return {
+            "ACME-0": {
+                "gpu_busy_percent": 81.0,
+                "gpu_memory_used_bytes": 5 << 30,
+                "gpu_power_w": self.power_w,
+                "gpu_energy_j": 42.0 + self.power_w * (time.monotonic() - self.opened_s),
+            }
+        }
 
     def details(self):
         return {}
@@ -100,13 +114,34 @@ from teho.experiment.placement import Machine, Placement
 sources, _ = open_gpus({})
 # Last: a machine of the tests may have GPUs of its own.
 assert sources[-1].devices[0].vendor == "acme"
-assert Meter().read()[-1] == 42.0
+assert 42.0 <= Meter().read()[-1] < 42.0 + 100 * 123.5
 assert visible_variables()[-1] == "ACME_VISIBLE_DEVICES"
 on_gpu = Placement("gpu:1", (0,), sources[-1].devices)
 assert on_gpu.environment({})["ACME_VISIBLE_DEVICES"] == "0"
 assert Placement("cpu:1", (0,)).environment({})["ACME_VISIBLE_DEVICES"] == "-1"
 """
     with_folder(folder, code)
+
+
+def test_a_run_records_the_gpus_of_a_new_vendor(folder: Path) -> None:
+    with_folder(
+        folder, "from teho.cli import main\nmain()",
+        "run", "-q", "--every", "100ms", "--name", "on acme", "--", "sleep", "2",
+    )  # fmt: skip
+    # The report is made by a Teho that does not have the folder.
+    words = [*TEHO, "report", "on acme"]
+    report = json.loads(subprocess.check_output([*words, "--format", "json"], timeout=100))
+    (table,) = [table for table in report["tables"] if table["key"] == "gpus"]
+    (row,) = [row for row in table["rows"] if row["model"] == "Acme X1"]
+    assert row["load_mean"] == 81.0
+    assert row["memory_max"] == 5 << 30
+    assert row["power_mean"] == 123.5
+    elapsed_s = next(fact["value"] for fact in report["facts"] if fact["key"] == "elapsed_s")
+    assert 0.5 * elapsed_s < row["energy"] / 123.5 <= elapsed_s * 1.05
+    # The GPU of another job is not in the recording.
+    text = subprocess.check_output([*words, "--why"], text=True, timeout=100)
+    assert "Acme X1" in text
+    assert "ACME-1" not in text
 
 
 def test_the_standard_library_is_enough_to_find_the_vendors() -> None:

@@ -85,7 +85,7 @@ def test_cuda_reads_its_variable(text, expected):
         ("MIG-dd55-0,GPU-bb33", (PART_0,)),
     ],
 )
-def test_a_gpu_in_mig_mode_stands_for_its_instances(text, expected):
+def test_a_gpu_in_mig_mode_means_its_instances(text, expected):
     assert cuda(text, WITH_MIG)[0] == expected
 
 
@@ -103,7 +103,7 @@ def test_what_is_plain_needs_no_note(text):
         ("1,1", "names a GPU twice"),
     ],
 )
-def test_what_was_ignored_is_said(text, words):
+def test_ignored_parts_are_reported(text, words):
     (note,) = cuda(text)[1]
     assert words in note
     assert f"CUDA_VISIBLE_DEVICES={text}" in note
@@ -153,7 +153,7 @@ def test_a_slurm_job_without_gpus_has_none(function, devices, variables):
     ],
 )
 @pytest.mark.parametrize(("function", "devices"), [(visible_cuda, GPUS), (visible_rocm, DIES)])
-def test_a_slurm_job_that_holds_gpus_sees_what_its_cgroup_opens(function, devices, held):
+def test_a_slurm_job_with_gpus_sees_what_its_cgroup_opens(function, devices, held):
     assert function({"SLURM_JOB_ID": "7", **held}, devices) == (tuple(devices), ())
 
 

@@ -21,7 +21,7 @@ from teho.model.software import Build, Package
 from teho.model.survey import Answers, Survey
 
 GIB = 1024**3
-GONE = Missing(Reason.FAILED, "it did not answer within 2 s")
+NO_ANSWER = Missing(Reason.FAILED, "it did not answer within 2 s")
 
 
 def gpu(index: int = 0, **more: object) -> Device:
@@ -43,13 +43,13 @@ def part(index: int) -> Device:
 
 def nvidia(*devices: Device, **more: object) -> Answers:
     values = {
-        "of": "nvidia",
+        "source": "nvidia",
         "devices": devices,
         "versions": {"driver by NVML": "550.54.15", "CUDA of the driver": "12.4"},
     }
     if not devices:
         values = {
-            "of": "nvidia",
+            "source": "nvidia",
             "state": "absent",
             "why": "no NVIDIA driver library",
             "versions": {},
@@ -69,7 +69,7 @@ def survey(*gpus: Answers, cores: tuple[int, ...] = tuple(range(12)), **more: ob
         "cpu_model": "AMD EPYC 7413",
         "visible": {"CUDA_VISIBLE_DEVICES": "0"},
         "system": {"container": "none"},
-        "node": Answers(of="node"),
+        "node": Answers(source="node"),
         "gpus": gpus or (nvidia(gpu()),),
     }
     return Survey(**{**values, **more})  # type: ignore[arg-type] # of many types

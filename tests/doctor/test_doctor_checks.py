@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from snapshots import (
     GIB,
-    GONE,
     LAPTOP,
+    NO_ANSWER,
     SOUND,
     allocation,
     build,
@@ -49,7 +49,7 @@ from teho.model.software import Package
 from teho.model.survey import Answers
 
 CRITICAL, WARNING, REMARK, _ = Severity
-NO_PYTHON = changed(python=GONE)
+NO_PYTHON = changed(python=NO_ANSWER)
 NARVAL, NIBI, PUHTI, ARC4, LUMI, GRAHAM = (
     load_cluster(name, {}) for name in ("narval", "nibi", "puhti", "arc4", "lumi", "graham")
 )
@@ -190,7 +190,9 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      "The driver on ARC4's compute nodes is too old for pytorch: CUDA 13.0 needs driver 580"),
     ("packages", changed(python=twice()), WARNING, False, "PyTorch is installed 2 times"),
     ("packages",
-     changed(survey=survey(Answers(of="amd", devices=(gpu(vendor="amd", architecture="gfx90a"),)))),
+     changed(survey=survey(
+         Answers(source="amd", devices=(gpu(vendor="amd", architecture="gfx90a"),))
+     )),
      CRITICAL, False, "PyTorch is built for CUDA, but the GPU"),
     ("packages", changed(python=python(INTEL, pytorch=report(kind="xpu", gpus=0))), CRITICAL, False,
      "PyTorch is built for Intel's GPUs, but the GPU"),
@@ -248,7 +250,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      "VIRTUAL_ENV says that other is active"),
     ("active-environment",
      changed(python=NO_FRAMEWORK,
-             folders={"home": folder("/home/ada", holds_conda_init=True)}),
+             folders={"home": folder("/home/ada", has_conda_init=True)}),
      WARNING, False, "Batch shells do not read your `.bashrc`"),
     ("conda-channels", conda("defaults", "conda-forge"), WARNING, False,
      "/home/ada/.condarc lists `defaults` first"),
@@ -313,7 +315,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("gpus-allocated", whole_node(gpu(0)), "fine", "1 GPU is visible"),  # numbered from 0
     ("framework-sees-gpus", SOUND, "fine", "pytorch sees 1 GPU"),
     ("framework-sees-gpus", NO_PYTHON, "abstained", "did not answer"),
-    ("framework-sees-gpus", changed(python=python(build(), pytorch=GONE)), "abstained", "2 s"),
+    ("framework-sees-gpus", changed(python=python(build(), pytorch=NO_ANSWER)), "abstained", "2 s"),
     ("framework-sees-gpus", seeing(gpus=None), "abstained", "does not say how many"),
     ("framework-sees-gpus", changed(python=python(CPU_BUILD)), "not_applicable", "for GPUs"),
     ("framework-sees-gpus", changed(survey=survey(HUNG)), "abstained", "would hang"),
@@ -343,7 +345,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
      changed(python=python(build(toolkit="99.1"), pytorch=report(toolkit="99.1"))), "abstained",
      "does not know which driver CUDA 99.1 needs"),
     ("driver-too-old",
-     changed(python=python(build(toolkit=""), pytorch=GONE)), "abstained", "which CUDA"),
+     changed(python=python(build(toolkit=""), pytorch=NO_ANSWER)), "abstained", "which CUDA"),
     ("compute-capability", SOUND, "fine", "torch has code for 8.0"),
     ("compute-capability", gpus(gpu(architecture="8.6")), "fine", "8.6"),
     ("compute-capability", gpus(gpu(architecture="10.0")), "fine", "10.0"),  # by PTX
@@ -361,7 +363,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("compute-capability", NO_PYTHON, "abstained", "did not answer"),
     ("collectives", gpus(gpu(), gpu(1)), "fine", "pytorch has NCCL or RCCL"),
     ("collectives", SOUND, "not_applicable", "fewer than two GPUs"),
-    ("collectives", gpus(gpu(), gpu(1), python=python(build(), pytorch=GONE)), "abstained",
+    ("collectives", gpus(gpu(), gpu(1), python=python(build(), pytorch=NO_ANSWER)), "abstained",
      "no framework reports"),
     ("mig", gpus(part(0)), "fine", "1g.5gb"),
     ("mig", SOUND, "not_applicable", "divided"),
@@ -427,7 +429,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("conda-channels", conda(), "not_applicable", "names no channel"),
     ("conda-channels", conda("defaults", redefines_defaults=True), "not_applicable",
      "`defaults` can mean any channel"),
-    ("conda-channels", changed(conda=GONE), "abstained", "did not answer"),
+    ("conda-channels", changed(conda=NO_ANSWER), "abstained", "did not answer"),
     ("conda-channels", conda(why="Permission denied"), "abstained",
      "/home/ada/.condarc cannot be read: Permission denied"),
     ("limits", SOUND, "fine", "may open 65536 files"),
@@ -437,33 +439,33 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
      "fine", ""),
     ("shared-memory", SOUND, "fine", "500 GiB free"),
     ("shared-memory", shared(GIB), "fine", "1.00 GiB free"),
-    ("shared-memory", with_folder("shared memory", GONE), "abstained", "did not answer"),
+    ("shared-memory", with_folder("shared memory", NO_ANSWER), "abstained", "did not answer"),
     ("disk-space", SOUND, "fine", "500 GiB on /scratch/ada"),
     ("disk-space", current(free_bytes=GIB, free_files=100), "fine", "1.00 GiB on /scratch/ada"),
-    ("disk-space", with_folder("home", GONE), "abstained", "did not answer"),
+    ("disk-space", with_folder("home", NO_ANSWER), "abstained", "did not answer"),
     ("disk-space", with_folder("here", folder("/fuse", total_files=0, free_files=0)), "fine", ""),
     ("quota", changed(quotas=(quota(44, 50),)), "fine", "88 %"),
     ("quota", SOUND, "not_applicable", "no limit"),
-    ("quota", changed(quotas=GONE), "abstained", "did not answer"),
+    ("quota", changed(quotas=NO_ANSWER), "abstained", "did not answer"),
     ("home-caches", SOUND, "fine", "of this node"),
-    ("home-caches", with_folder("home", GONE), "abstained", "did not answer"),
+    ("home-caches", with_folder("home", NO_ANSWER), "abstained", "did not answer"),
     ("scratch-unused", SOUND, "not_applicable", "no environment variable"),
-    ("scratch-unused", with_folder("scratch", GONE), "abstained", "did not answer"),
+    ("scratch-unused", with_folder("scratch", NO_ANSWER), "abstained", "did not answer"),
     ("scratch-unused", with_folder("scratch", folder("/l", mounted_on="/tmp")), "fine", "/tmp"),
     ("small-files", data(MIB), "fine", "1.00 MiB"),
     ("small-files", data(4096, count=999), "fine", "999 files"),
     ("small-files", data(4096, file_system="xfs"), "fine", "of this node"),
-    ("small-files", changed(data=GONE), "abstained", "did not answer"),
+    ("small-files", changed(data=NO_ANSWER), "abstained", "did not answer"),
     ("small-files", SOUND, "not_applicable", "--data"),
     ("internet", changed(cluster=NIBI), "fine", "reach the internet"),
     ("internet", changed(cluster=ARC4), "abstained", "is not known"),
-    ("internet", changed(proxy=GONE), "abstained", "did not answer"),
+    ("internet", changed(proxy=NO_ANSWER), "abstained", "did not answer"),
     ("internet", changed(proxy=Proxy(variable="http_proxy", place="p:1")), "fine", "which answers"),
     ("internet",
      changed(cluster=NARVAL, environment={"HF_HUB_OFFLINE": "1"}), "fine", "HF_HUB_OFFLINE"),
     ("internet", LAPTOP, "not_applicable", "no proxy"),
     ("clock", SOUND, "fine", "0.01 s"),
-    ("clock", changed(clock=GONE), "abstained", "did not answer"),
+    ("clock", changed(clock=NO_ANSWER), "abstained", "did not answer"),
     ("retired-cluster", changed(cluster=NARVAL), "fine", "Narval"),
     ("retired-cluster", SOUND, "not_applicable", "not know this cluster"),
 ]  # fmt: skip
@@ -478,17 +480,17 @@ def result_of(id_: str, snapshot: Snapshot) -> CheckResult:
 
 
 @pytest.mark.parametrize(
-    ("id_", "snapshot", "severity", "dooms", "words"),
+    ("id_", "snapshot", "severity", "is_fatal", "words"),
     FOUND,
     ids=[f"{f[0]}-{f[4][:30]}" for f in FOUND],
 )
 def test_problems_are_found(
-    id_: str, snapshot: Snapshot, severity: Severity, dooms: bool, words: str
+    id_: str, snapshot: Snapshot, severity: Severity, is_fatal: bool, words: str
 ) -> None:
     found = result_of(id_, snapshot)
-    assert (found.state, found.said) == ("found", "")
+    assert (found.state, found.result) == ("found", "")
     first = found.symptoms[0]
-    assert (first.kind, first.severity, first.dooms) == (id_, severity, dooms)
+    assert (first.kind, first.severity, first.is_fatal) == (id_, severity, is_fatal)
     assert words in first.sentence
     assert first.evidence
     assert first.action
@@ -504,7 +506,7 @@ def test_without_a_problem_the_check_gives_its_reason(
 ) -> None:
     found = result_of(id_, snapshot)
     assert (found.state, found.symptoms) == (state, ())
-    assert words in found.said
+    assert words in found.result
 
 
 def test_the_commands_for_conda_name_the_file() -> None:
@@ -548,7 +550,7 @@ def test_the_exit_code() -> None:
     assert code(with_environment(OMP_NUM_THREADS="48")) == 1
     assert code(with_environment(OMP_NUM_THREADS="1")) == 0  # a remark
     assert code(NO_PYTHON) == 2
-    assert code(with_folder("shared memory", GONE)) == 0  # it dooms no job
+    assert code(with_folder("shared memory", NO_ANSWER)) == 0  # it dooms no job
     assert code(NO_PYTHON, "threads") == 0
 
 
@@ -559,7 +561,7 @@ def test_a_check_that_is_not_there_is_named() -> None:
 
 def test_amd_gpus_are_judged_by_their_names() -> None:
     devices = [gpu(vendor="amd", name="AMD Instinct MI250X", architecture="gfx90a")]
-    answers = Answers(of="amd", devices=tuple(devices))
+    answers = Answers(source="amd", devices=tuple(devices))
     rocm = build(kind="rocm", toolkit="6.2", version="2.5.1+rocm6.2")
 
     def state_with(*architectures: str) -> str:

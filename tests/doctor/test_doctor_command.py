@@ -218,7 +218,7 @@ def test_secrets_are_not_shown(teho: Teho, stub: Path, tmp_path: Path) -> None:
         assert secret not in result.stdout + result.stderr
 
 
-def test_data_are_looked_at(teho: Teho, tmp_path: Path) -> None:
+def test_data_are_inspected(teho: Teho, tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"{number}.png").write_bytes(b"x" * 2048)
     result = teho("doctor", "--data", tmp_path, "--only", "small-files", "--format", "json")

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from small_pythons import small_python
-from snapshots import GONE, SOUND, build, changed, nvidia, python, report, survey
+from snapshots import NO_ANSWER, SOUND, build, changed, nvidia, python, report, survey
 
 from teho.bench.examples import MATMUL
 from teho.doctor.self_test import _judged, self_test
@@ -34,7 +34,7 @@ def measured(*participants: Participant, timed: bool = True, error: float = 1e-7
     return Measured(
         name="matmul", title="", verdict="", axis="size", figure="flop", phases=("kernel",),
         groups={}, participants=participants, agreements=(agreement,),
-        timings=(timing,) if timed else (), left=(), crossovers=(), pay_offs=(), notes=(),
+        timings=(timing,) if timed else (), left=(), crossovers=(), amortisations=(), notes=(),
         elapsed_s=1.0,
     )  # fmt: skip
 
@@ -74,7 +74,7 @@ def test_what_came_of_it_otherwise(why: str, state: str) -> None:
 def test_it_does_not_start_if_it_would_hang() -> None:
     hung = changed(survey=survey(nvidia(state="failed", why="it did not answer")))
     assert self_test(hung, {}).why == "it did not answer"
-    assert self_test(changed(python=GONE), {}).state == "not_run"
+    assert self_test(changed(python=NO_ANSWER), {}).state == "not_run"
     alone = changed(python=python(build("tensorflow"), tensorflow=report()))
     numpy = Package(name="numpy", version="2.1.0", origin="pip")
     alone = changed(python=msgspec.structs.replace(alone.python, packages=(numpy,)))

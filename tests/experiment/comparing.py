@@ -78,12 +78,12 @@ def as_judged(answer: dict[str, Any]) -> Point:
     """Return the only point, after judging its runs again: the verdict follows from the figures.
 
     Times of real programs depend on what else the machine does, so no test here expects a verdict
-    that rests on them. test_contest.py tests the verdict with fixed times.
+    that rests on them. test_verdict.py tests the verdict with fixed times.
     """
     (point,) = msgspec.convert(answer, Compared).points
     runs = {place(one.name, one.cores): one.samples for one in point.variants}
     again = judge(runs, FREE)
     assert (again.outcome, again.verdict) == (answer["outcome"], answer["verdict"])
-    assert again.contest == point.contest
+    assert again.comparison == point.comparison
     assert set(again.notes) <= set(point.notes)
     return point

@@ -89,8 +89,8 @@ def test_a_gpu_that_is_slower_should_not_be_used(under) -> None:
 def test_a_gpu_that_is_as_fast_is_judged_by_its_times(under) -> None:
     # Within 5 %, the verdict would depend on the load of this machine.
     point = as_judged(found(*WHERE, "--", *shell(cpu=0.5, gpu=0.5), env=under(BUSY)))
-    assert point.contest is not None
-    assert point.contest.larger == "gpu:1"
+    assert point.comparison is not None
+    assert point.comparison.larger == "gpu:1"
 
 
 def test_unused_gpus_are_named_and_cost_energy(under) -> None:
@@ -113,7 +113,7 @@ def test_a_framework_that_cannot_use_the_gpu_gives_no_verdict(under, torch_pytho
     assert "gpu:1 could not be measured" in answer["points"][0]["notes"][0]
 
 
-def test_without_a_gpu_the_rest_is_compared_and_what_is_missing_is_said(under) -> None:
+def test_without_a_gpu_the_rest_is_compared_and_the_missing_variant_is_reported(under) -> None:
     done = compare(*WHERE, "--", "true", env=under(Scenario(("gpus 0",))))
     assert done.returncode == 1
     assert "? Not enough evidence: only 1 core could be measured" in done.stdout

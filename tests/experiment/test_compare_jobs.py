@@ -85,7 +85,7 @@ def test_a_job_ends_its_program_when_the_pace_is_known_and_has_done_well(
     assert "measured long enough" in teho("list", "--tag", tag).stdout
 
 
-def test_what_was_submitted_before_a_refusal_is_said(sbatch: Path) -> None:
+def test_jobs_submitted_before_a_refusal_are_named(sbatch: Path) -> None:
     done = compare("--cluster", "birch", "--on", "cpu:1,cpu:2,gpu:1", "--submit", "--account a",
                    "--", "true")  # fmt: skip
     assert done.returncode == 2

@@ -13,7 +13,7 @@ from teho.experiment.outputs import Printed
 from teho.experiment.placement import Placement
 from teho.experiment.recorded import Recorded
 from teho.experiment.verdict import Terms
-from teho.model.compared import Compared, Contest, Point, Sample
+from teho.model.compared import Compared, PairComparison, Point, Sample
 from teho.model.tuned import Gain
 
 
@@ -96,7 +96,7 @@ def test_what_is_not_clear_gets_ten_rounds_and_no_more() -> None:
         assert note.startswith("10 rounds")
 
 
-def test_or_seven_where_the_time_is_for_no_more() -> None:
+def test_or_seven_if_there_is_no_more_time() -> None:
     program = Simulated({"cpu:1": 10.0, "gpu:1": 10.0}, noise=0.2, seed=1)
     compared(program, for_s=180)
     assert len(program.done) == 14
@@ -110,7 +110,7 @@ def test_noise_is_rarely_a_gain() -> None:
     assert outcomes.count("worth_it") <= 10
 
 
-def test_time_for_two_rounds_is_not_enough_and_how_much_more_is_said() -> None:
+def test_time_for_two_rounds_is_too_short_and_the_needed_time_is_shown() -> None:
     program = Simulated({"cpu:1": 30.0, "gpu:1": 20.0}, extra_s=5)
     found = compared(program, for_s=170)
     assert len(program.done) == 4
@@ -144,7 +144,7 @@ def test_a_variant_that_fails_is_not_tried_again() -> None:
     assert found.verdict.startswith("Use 2 cores")
 
 
-def test_it_ends_where_only_one_is_left() -> None:
+def test_it_ends_if_only_one_is_left() -> None:
     program = Simulated({"cpu:1": 10.0, "gpu:1": 1.0})
     program.fails = lambda name, count: name == "gpu:1" and count == 2
     found = compared(program)
@@ -152,7 +152,7 @@ def test_it_ends_where_only_one_is_left() -> None:
     assert program.done == ["cpu:1", "gpu:1", "gpu:1", "cpu:1"]
 
 
-def test_one_variant_is_run_once_and_that_is_said() -> None:
+def test_one_variant_is_run_once_and_this_is_reported() -> None:
     program = Simulated({"cpu:1": 10.0})
     found = compared(program)
     assert found.verdict == "Not enough evidence: only 1 core could be measured"
@@ -173,7 +173,7 @@ def test_an_interrupt_leaves_what_is_known(at: int) -> None:
 def test_an_interrupt_after_enough_rounds_is_a_verdict() -> None:
     program = Simulated({"cpu:1": 10.0, "gpu:1": 8.0}, noise=0.15)
     program.interrupt_at = 7
-    assert compared(program).points[0].contest.speed.pairs == 3
+    assert compared(program).points[0].comparison.speed.pairs == 3
 
 
 def test_other_results_are_shown() -> None:
@@ -242,12 +242,12 @@ class TestSweep:
         assert ". At rows = 64,000: 1 core is enough: " in found.verdict
         assert found.verdict.endswith(", at 75 times the price")
 
-    def test_without_a_crossing_the_largest_value_speaks(self) -> None:
+    def test_without_a_crossing_the_largest_value_decides(self) -> None:
         found, _ = self.swept((1e3, 4e3))
         assert found.break_even is None
         assert found.verdict.startswith("At rows = 4,000: 1 core is enough")
 
-    def test_where_the_gpu_fails_at_last_the_sweep_ends_there_and_says_so(self) -> None:
+    def test_if_the_gpu_fails_the_sweep_ends_there_and_says_so(self) -> None:
         programs: list[Simulated] = []
 
         def run_at(rows: float | None) -> Simulated:
@@ -266,7 +266,7 @@ class TestSweep:
         values = (4e3, 16e3, 64e3, 256e3, 512e3)
         wish = wish._replace(swept="rows", values=values)
         found = compare(wish, "1f", run_at, lambda _: None, clock)
-        assert found.points[-1].contest.larger == "cpu:2"
+        assert found.points[-1].comparison.larger == "cpu:2"
         # rows / 2000 = 10 + rows / 20,000, at 22,222.
         assert found.break_even.at == pytest.approx(22_222, rel=0.1)
         assert found.verdict.startswith(
@@ -276,7 +276,7 @@ class TestSweep:
         assert found.verdict.endswith(". At rows = 256,000, the variants could not be compared")
         assert found.outcome == "worth_it"
 
-    def test_where_others_win_at_other_numbers_no_pair_is_said_to_be_faster_throughout(
+    def test_if_other_variants_are_faster_at_other_values_no_pair_is_faster_throughout(
         self,
     ) -> None:
         # At 10,000 rows, 8 GPUs are slower than 64 cores.
@@ -305,9 +305,14 @@ class TestSweep:
 
 def point_at(value: float, low: float, high: float) -> Point:
     speed = Gain(times=(low * high) ** 0.5, low=low, high=high, pairs=3)
-    contest = Contest(larger="gpu:1", smaller="cpu:1", speed=speed)
+    comparison = PairComparison(larger="gpu:1", smaller="cpu:1", speed=speed)
     return Point(
-        value=value, outcome="worth_it", verdict="", measure="time", variants=(), contest=contest
+        value=value,
+        outcome="worth_it",
+        verdict="",
+        measure="time",
+        variants=(),
+        comparison=comparison,
     )
 
 

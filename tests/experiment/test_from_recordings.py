@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from teho.experiment.from_recordings import _turns, _unlike
-from teho.model.compared import Contest
+from teho.model.compared import PairComparison
 from teho.model.device import Device
 from teho.model.run import End, Node, Run
 from teho.model.tuned import Gain
 
 BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
-CONTEST = Contest(
+COMPARISON = PairComparison(
     larger="gpu:1", smaller="cpu:1", speed=Gain(times=2.0, low=1.9, high=2.1, pairs=3)
 )
 
@@ -32,18 +32,18 @@ def went(names: str, every_s: float = 10.0, took_s: float = 9.0) -> list[tuple[s
 
 @pytest.mark.parametrize("names", ["cggccg", "cgcgcg", "coggoccog", "cggccgc"])
 def test_in_each_round_both_are_run(names: str) -> None:
-    said = _turns(CONTEST, went(names))
+    said = _turns(COMPARISON, went(names))
     assert said == "These recorded runs alternated between the two variants."
 
 
 @pytest.mark.parametrize("names", ["cccggg", "cgggcc", "ccoggocg"])
 def test_otherwise_they_did_not_take_turns(names: str) -> None:
-    said = _turns(CONTEST, went(names))
+    said = _turns(COMPARISON, went(names))
     assert "did not alternate between the two variants, so the results include changes" in said
 
 
 def test_overlapping_runs_do_not_count_as_turns() -> None:
-    assert "at the same time" in _turns(CONTEST, went("cgcgcg", took_s=11.0))
+    assert "at the same time" in _turns(COMPARISON, went("cgcgcg", took_s=11.0))
 
 
 def on(gpu: str, cpu: str) -> Run:

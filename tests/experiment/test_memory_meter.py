@@ -72,7 +72,7 @@ class Gpus:
 def test_the_peak_includes_memory_that_was_freed() -> None:
     meter = MemoryMeter(None, {}, gpus=[])
     with process("a = b'x' * (200 << 20); del a; b = b'x' * (60 << 20)"):
-        assert meter.look(MARK) == ""
+        assert meter.sample(MARK) == ""
     assert 190 * MIB < (meter.use(on_gpu=False).host_bytes or 0) < 300 * MIB
     assert 60 * MIB < meter._now_bytes < 120 * MIB
     meter.begin()
@@ -83,7 +83,7 @@ def test_the_peak_includes_memory_that_was_freed() -> None:
 def test_memory_that_processes_share_counts_once() -> None:
     meter = MemoryMeter(None, {}, gpus=[])
     with process("import os; a = b'x' * (200 << 20); os.fork()"):
-        meter.look(MARK)
+        meter.sample(MARK)
     assert 190 * MIB < (meter.use(on_gpu=False).host_bytes or 0) < 300 * MIB
 
 
@@ -91,7 +91,7 @@ def test_the_limit_of_each_process_is_read() -> None:
     meter = MemoryMeter(None, {}, gpus=[])
     code = "import resource; resource.setrlimit(resource.RLIMIT_DATA, (10**9, 2 * 10**9))"
     with process(code):
-        meter.look(MARK)
+        meter.sample(MARK)
     assert meter.use(on_gpu=False).process_limit_bytes == 10**9
 
 
@@ -114,7 +114,7 @@ def test_the_fullest_gpu_counts(
     gpus = Gpus(*readings)
     meter = MemoryMeter(None, {}, gpus=[gpus])
     with process("") as pid:
-        meter.look(MARK)
+        meter.sample(MARK)
         assert gpus.pids == {pid}
     use = meter.use(on_gpu=on_gpu)
     assert (use.gpu_bytes, use.gpu_used_bytes, use.gpu_total_bytes) == found
@@ -123,13 +123,13 @@ def test_the_fullest_gpu_counts(
 
 
 def test_a_gpus_peak_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("teho.experiment.memory_meter._LOOK_S", 0.0)
+    monkeypatch.setattr("teho.experiment.memory_meter._SAMPLE_S", 0.0)
     gpus = Gpus((700, 800))
     meter = MemoryMeter(None, {}, gpus=[gpus])
     with process(""):
-        meter.look(MARK)
+        meter.sample(MARK)
         gpus.readings = [(10, 20)]
-        meter.look(MARK)
+        meter.sample(MARK)
     assert meter.use(on_gpu=True).gpu_bytes == 700
 
 
@@ -142,9 +142,9 @@ def node(root: Path, *, free_kib: int, kills: int = 0) -> Path:
 
 def test_a_full_node_ends_the_run(tmp_path: Path) -> None:
     meter = MemoryMeter(None, {}, node(tmp_path, free_kib=60_000), gpus=[])
-    assert meter.look(MARK) == ""
+    assert meter.sample(MARK) == ""
     node(tmp_path, free_kib=40_000)
-    assert meter.look(MARK) == (
+    assert meter.sample(MARK) == (
         "Teho ended the program when 938 MiB of 977 MiB were in use, before the program filled "
         "the node's memory, which other programs use too"
     )
@@ -155,7 +155,7 @@ def test_the_jobs_memory_ends_the_run() -> None:
     with process("a = b'x' * (200 << 20)"):
         assert (
             "of 100 MiB were in use, before the program filled the memory that it may use"
-            in meter.look(MARK)
+            in meter.sample(MARK)
         )
 
 
@@ -170,14 +170,14 @@ def test_the_jobs_cgroup_ends_the_run_and_counts_kills(tmp_path: Path) -> None:
         f"{group}/memory.max": "10000\n",
     })  # fmt: skip
     meter = MemoryMeter(None, {"SLURM_JOB_ID": "7"}, tmp_path, gpus=[])
-    assert meter.look(MARK) == ""  # the node is full because of other jobs
+    assert meter.sample(MARK) == ""  # the node is full because of other jobs
     assert meter.kills() == Kills(0, 0)
     plant(tmp_path, {
         f"{group}/memory.stat": "anon 9600\nshmem 0\nfile 0\n",
         f"{group}/memory.events": "oom_kill 3\n",
     })  # fmt: skip
     node(tmp_path, free_kib=10, kills=9)
-    assert "before the program filled the job's memory" in meter.look(MARK)
+    assert "before the program filled the job's memory" in meter.sample(MARK)
     assert meter.kills() == Kills(1, 2)
 
 
@@ -200,6 +200,6 @@ def test_older_kernels_report_less(
         files = {"status": status} if rollup is None else {"status": status, "smaps_rollup": rollup}
         plant(tmp_path, {f"proc/{pid}/{name}": text for name, text in files.items()})
         meter = MemoryMeter(None, {}, tmp_path, gpus=[])
-        meter.look(MARK)
+        meter.sample(MARK)
     assert meter._now_bytes == now_kib * 1024
     assert meter.use(on_gpu=False).host_bytes == peak_kib * 1024

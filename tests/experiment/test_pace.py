@@ -33,7 +33,7 @@ def test_bursts_of_several_workers_are_a_steady_pace() -> None:
     assert pace.steps_per_s == pytest.approx(10, rel=0.1)
 
 
-def test_whole_epochs_count_where_they_end_within_the_window() -> None:
+def test_whole_epochs_count_if_they_end_within_the_window() -> None:
     # An epoch of 20 steps of 0.05 s begins with 1 s in which its workers start.
     epoch = [1.05, *[0.05] * 19]
     times_s = ends(*epoch * 6)

@@ -80,7 +80,7 @@ def test_a_gpu_comes_with_all_cores() -> None:
     assert place.gpus == (nvidia(0),)
 
 
-def test_gpus_that_are_not_there_are_left_out_and_said() -> None:
+def test_missing_gpus_are_left_out_and_reported() -> None:
     none = Machine(((0,), (1,)), (), "no libnvidia-ml.so.1")
     found, notes = read_placements("cpu:1,gpu:1,gpu:all", none, "--on")
     assert [place.name for place in found] == ["cpu:1"]
@@ -132,7 +132,7 @@ def test_a_program_that_asks_the_scheduler_for_its_cores_hears_of_its_own(name: 
     assert name not in cores.environment({})
 
 
-def test_the_users_threads_hold_where_there_are_gpus() -> None:
+def test_with_gpus_the_users_number_of_threads_stays() -> None:
     (place,) = placed("gpu:1", Machine(THREADED, (nvidia(0),)))
     assert place.environment({"OMP_NUM_THREADS": "7"})["OMP_NUM_THREADS"] == "7"
     assert "OMP_NUM_THREADS" not in place.environment({})

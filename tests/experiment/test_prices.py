@@ -96,7 +96,7 @@ def test_without_a_site_only_the_user_knows() -> None:
     assert terms_of(PLACES, None, 16)[0].same_cost_cores == {1: 16, 2: 32}
 
 
-def test_a_site_that_does_not_tell(tmp_path: Path) -> None:
+def test_a_site_without_documented_prices(tmp_path: Path) -> None:
     silent = changed(tmp_path, 'billing = "cpu"', 'unknown = ["billing"]')
     assert silent.hourly("cpu", 1) is None
     terms, _, notes = terms_of([place("cpu:1")], silent, None)

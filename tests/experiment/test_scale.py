@@ -107,6 +107,7 @@ def test_the_same_time_for_more_work_is_weak_scaling(tmp_path: Path) -> None:
 
 
 @needs_two
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("options", [(), ("--weak",)], ids=["strong", "weak"])
 def test_the_verdict_on_whole_runs_follows_from_their_times(
     tmp_path: Path, options: tuple[str, ...]
@@ -122,13 +123,13 @@ def test_the_verdict_on_whole_runs_follows_from_their_times(
             assert run.work_per_s == pytest.approx((n if options else 1) / run.wall_s)
     again = scaling(answer.kind, runs, argv=[], elapsed_s=0.0, worker="core")
     assert (answer.kind, answer.unit) == ("weak" if options else "strong", "run")
-    assert (again.outcome, again.pays_to, again.verdict) == (
-        answer.outcome, answer.pays_to, answer.verdict,
+    assert (again.outcome, again.efficient_n, again.verdict) == (
+        answer.outcome, answer.efficient_n, answer.verdict,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("took_s", "is_weak", "pays_to"),
+    ("took_s", "is_weak", "efficient_n"),
     [
         (lambda n: 1.6 / n, False, 4),
         (lambda n: 0.5, False, None),
@@ -138,7 +139,7 @@ def test_the_verdict_on_whole_runs_follows_from_their_times(
     ids=["strong", "serial", "weak", "no more in the same time"],
 )
 def test_whole_runs_are_scaled_by_their_times(
-    took_s: Callable[[int], float], is_weak: bool, pays_to: int | None
+    took_s: Callable[[int], float], is_weak: bool, efficient_n: int | None
 ) -> None:
     now_s = [0.0]
 
@@ -151,7 +152,7 @@ def test_whole_runs_are_scaled_by_their_times(
     wish = ScaleRequest(("train",), places, FREE, 600.0, is_weak)
     answer = run_scale(wish, run, lambda _: None, lambda: now_s[0])
     assert (answer.kind, answer.unit) == ("weak" if is_weak else "strong", "run")
-    assert answer.pays_to == pays_to
+    assert answer.efficient_n == efficient_n
 
 
 @needs_two
@@ -192,7 +193,7 @@ def two_gpus(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv(name, text)
 
 
-def test_gpus_are_scaled_where_there_are_some(two_gpus: None) -> None:
+def test_gpus_are_scaled_if_there_are_some(two_gpus: None) -> None:
     # The shell starts within some 10 ms, also beside other programs: the ratio stays above 1.5.
     seen = "IFS=,; set -- $CUDA_VISIBLE_DEVICES; [ $# = {n} ] && sleep $((4 / $#))"
     done = scale("--for", "1min", "--format", "json", "--", "sh", "-c", seen)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teho.experiment import scaling_fit
-from teho.experiment.scaling import PAYS, scaling
+from teho.experiment.scaling import EFFICIENT_SPEEDUP, scaling
 from teho.experiment.scaling_fit import fit
 from teho.experiment.spread import spread_of
 from teho.model.scaled import Scaled, SizeRun
@@ -144,7 +144,7 @@ def test_the_curve_passes_through_the_runs_within_its_band() -> None:
 
 def test_a_linear_program_should_use_all_tried_sizes() -> None:
     scaled = scaled_of(runs_of(throughputs()))
-    assert (scaled.outcome, scaled.pays_to) == ("pays_to", 16)
+    assert (scaled.outcome, scaled.efficient_n) == ("pays_to", 16)
     assert scaled.verdict.startswith("Use up to 16 GPUs: ")
     assert scaled.verdict.endswith(". More GPUs were not tried")
     last = scaled.sizes[-1]
@@ -157,7 +157,7 @@ def test_a_linear_program_should_use_all_tried_sizes() -> None:
 
 def test_a_serial_program_should_use_one_worker() -> None:
     scaled = scaled_of(runs_of(throughputs(1.0)))
-    assert (scaled.outcome, scaled.pays_to) == ("no_gain", None)
+    assert (scaled.outcome, scaled.efficient_n) == ("no_gain", None)
     assert re.match(r"1 GPU is enough: 2 GPUs are (0\.9|1\.0)\d times as fast as 1", scaled.verdict)
     assert [step.from_n for step in scaled.steps] == [1, 1, 1, 1]
     assert holds(scaled.fits[-1].contention, 1.0)
@@ -165,12 +165,12 @@ def test_a_serial_program_should_use_one_worker() -> None:
 
 def test_a_retrograde_program_should_use_only_sizes_before_its_peak() -> None:
     scaled = scaled_of(runs_of(throughputs(0.02, 0.02)))
-    assert (scaled.outcome, scaled.pays_to) == ("pays_to", 4)
-    assert [(step.from_n, step.to_n, step.pays) for step in scaled.steps] == [
+    assert (scaled.outcome, scaled.efficient_n) == ("pays_to", 4)
+    assert [(step.from_n, step.to_n, step.is_efficient) for step in scaled.steps] == [
         (1, 2, True), (2, 4, True), (4, 8, False), (4, 16, False),
     ]  # fmt: skip
     assert ". 8 GPUs are 1.1" in scaled.verdict
-    assert scaled.steps[-1].needed == pytest.approx(PAYS**2)
+    assert scaled.steps[-1].needed == pytest.approx(EFFICIENT_SPEEDUP**2)
     assert scaled.steps[-1].bill_ratio == pytest.approx(4 / scaled.steps[-1].speed.value)
 
 
@@ -185,7 +185,7 @@ def test_noise_is_never_called_a_gain() -> None:
 
 def test_a_speed_up_just_at_the_limit_is_mostly_open() -> None:
     edge = [
-        scaled_of(runs_of(throughputs(1 / 3, seed=seed, sizes=(1, 2)))).steps[0].pays
+        scaled_of(runs_of(throughputs(1 / 3, seed=seed, sizes=(1, 2)))).steps[0].is_efficient
         for seed in SEEDS
     ]
     assert edge.count(None) >= 26
@@ -194,22 +194,22 @@ def test_a_speed_up_just_at_the_limit_is_mostly_open() -> None:
 def test_an_open_result_is_not_yet_clear() -> None:
     runs = runs_of({1: [1.0, 1.01, 0.99], 2: [1.0, 1.6, 2.2]})
     alone = scaled_of(runs)
-    assert alone.steps[0].pays is None
+    assert alone.steps[0].is_efficient is None
     assert alone.verdict.startswith("Not yet clear whether 2 GPUs are worth it: 2 GPUs are 1.5")
     assert alone.verdict.endswith(", and a speed-up of at least 1.5 is needed")
     # After a size that is fast enough:
     beyond = scaled_of(runs_of({1: [1.0, 1.01, 0.99], 2: [1.9, 2.0, 1.95], 4: [2.8, 2.9, 3.0]}))
-    assert (beyond.pays_to, beyond.steps[-1].pays) == (2, None)
+    assert (beyond.efficient_n, beyond.steps[-1].is_efficient) == (2, None)
     assert ". Not yet clear whether 4 GPUs are worth it: 4 GPUs are " in beyond.verdict
     # A result below the limit is a firm no:
     firm = scaled_of(runs_of({1: [1.0, 1.01, 0.99], 2: [1.0, 1.02, 1.01]}))
-    assert firm.steps[0].pays is False
+    assert firm.steps[0].is_efficient is False
     assert "clear" not in firm.verdict
 
 
 def test_two_sizes_are_judged_and_not_fitted() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(1, 2))))
-    assert (scaled.pays_to, scaled.fits) == (2, ())
+    assert (scaled.efficient_n, scaled.fits) == (2, ())
     assert [*scaled.notes] == [
         (
             "No scaling law was fitted: this needs 3 different numbers of GPUs, but only 2 were "
@@ -221,13 +221,13 @@ def test_two_sizes_are_judged_and_not_fitted() -> None:
 def test_two_doublings_may_be_clear_if_one_is_open() -> None:
     runs = runs_of({1: [1.0, 1.01, 0.99], 2: [1.0, 1.6, 2.2], 4: [3.9, 4.0, 4.1]})
     scaled = scaled_of(runs)
-    assert [(step.from_n, step.to_n, step.pays) for step in scaled.steps] == [
+    assert [(step.from_n, step.to_n, step.is_efficient) for step in scaled.steps] == [
         (1, 2, None), (1, 4, True),
     ]  # fmt: skip
-    assert scaled.pays_to == 4
+    assert scaled.efficient_n == 4
 
 
-def test_a_size_that_failed_is_said_and_not_counted() -> None:
+def test_a_size_that_failed_is_reported_and_not_counted() -> None:
     failed = SizeRun(wall_s=1.0, exit_code=1, why="it ended with exit code 1")
     runs = runs_of(throughputs(sizes=(1, 2, 4)))
     scaled = scaled_of({**runs, 8: [failed, failed]})
@@ -235,7 +235,7 @@ def test_a_size_that_failed_is_said_and_not_counted() -> None:
     assert scaled.sizes[-1].runs[0].why == failed.why
     assert scaled.verdict.endswith(". 8 GPUs could not be measured")
     beside = scaled_of({**runs, 8: [failed], 16: runs_of(throughputs())[16]})
-    assert (beside.pays_to, beside.steps[-1].from_n) == (16, 4)
+    assert (beside.efficient_n, beside.steps[-1].from_n) == (16, 4)
 
 
 def test_a_failed_run_is_in_the_verdict() -> None:
@@ -270,7 +270,7 @@ def test_without_repeated_runs_there_is_not_enough_evidence() -> None:
 
 def test_without_one_worker_the_smallest_size_is_the_base() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(2, 4, 8))))
-    assert (scaled.base_n, scaled.pays_to) == (2, 8)
+    assert (scaled.base_n, scaled.efficient_n) == (2, 8)
     assert scaled.sizes[-1].efficiency_percent == pytest.approx(100, abs=10)
     assert scaled.notes[0] == "1 GPU was not tried, so all runs are compared with 2 GPUs."
 
@@ -341,7 +341,7 @@ def test_the_same_runs_give_the_same_answer() -> None:
 
 
 @pytest.mark.parametrize("repeats", [2, 3, 5])
-def test_an_interval_holds_the_truth_as_often_as_it_says(repeats: int) -> None:
+def test_an_interval_contains_the_truth_with_its_confidence(repeats: int) -> None:
     held = [
         holds(spread_of(throughputs(sizes=(1, 2), repeats=repeats, seed=seed)).ratio(2, 1), 2.0)
         for seed in range(400)

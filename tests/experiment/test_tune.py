@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from support import TEHO
+from support import TEHO, WITHOUT_COMPILER
 from teho.model.tuned import Tuned
 from teho.show.json.noun import schema_of
 
@@ -27,7 +27,7 @@ class Images(Dataset):
     def __len__(self):
         return 320
     def __getitem__(self, index):
-        time.sleep(0.01)  # a file that lies far away
+        time.sleep(0.005)  # a file that lies far away
         return torch.randn(3, 16, 16), index % 10
 
 def main():
@@ -37,6 +37,7 @@ def main():
     while True:
         for images, labels in loader:
             nn.functional.cross_entropy(model(images), labels).backward()
+            time.sleep(0.05)  # a larger model: two workers cannot be better than one
             for weights in model.parameters():  # an optimizer imports PyTorch's compiler: 2 s
                 weights.data -= 0.01 * weights.grad
                 weights.grad = None
@@ -44,8 +45,9 @@ def main():
 main()
 """
 MADE_AT = STARVED[: STARVED.index("loader =")].count("\n") + 1
-BUSY = (
-    STARVED.replace("time.sleep(0.01)", "0")
+BUSY = WITHOUT_COMPILER + (
+    STARVED.replace("time.sleep(0.005)", "0")
+    .replace("time.sleep(0.05)", "0")
     .replace("loader =", "optimizer = torch.optim.SGD(model.parameters())\n    loader =", 1)
     .replace("for weights", "optimizer.step(); sum(range(10**6))\n            for weights")
 )
@@ -103,7 +105,7 @@ def test_a_training_that_only_computes_has_no_gain(torch_python: Path, tmp_path:
     assert "several times" in done.stderr
 
 
-def test_a_program_may_tell_its_steps_itself(tmp_path: Path) -> None:
+def test_a_program_may_report_its_steps_itself(tmp_path: Path) -> None:
     script = written(tmp_path, STEPS)
     done = tune(
         "--for", "30s", "--window", "1s", "--format", "json", "--", sys.executable, script, "100000"

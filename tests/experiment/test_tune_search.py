@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from experiment.simulated import RUN_S, Simulated
 from teho.errors import InputError
 from teho.experiment.attempt import Attempt
-from teho.experiment.confidence import LONG_SECOND_LOOKS, first_look, second_look
+from teho.experiment.confidence import LONG_SECOND_CHECKS, first_check, second_check
 from teho.experiment.pace import Pace
 from teho.experiment.search_space import Room
 from teho.experiment.tune import tune
@@ -41,7 +41,7 @@ def tuned_by(
         room,
         frozenset(allowed),
         for_s,
-        tell=lambda _: None,
+        progress=lambda _: None,
         clock=program.clock,
     )
 
@@ -57,7 +57,7 @@ def test_workers_are_found_and_proved() -> None:
     assert (change.file, change.line, change.set_to) == ("/home/me/train.py", 31, "num_workers=4")
 
 
-def test_feed_is_tried_where_it_is_allowed() -> None:
+def test_feed_is_tried_if_it_is_allowed() -> None:
     def speed(chosen: Settings) -> float:
         return 400.0 if chosen.get("feed") else starved(chosen)
 
@@ -81,7 +81,7 @@ def test_feed_is_tried_where_it_is_allowed() -> None:
         assert why in note
 
 
-def test_a_walk_stops_where_it_does_not_help_any_more() -> None:
+def test_a_walk_stops_when_it_no_longer_helps() -> None:
     program = Simulated(starved, settings={"dataset_bytes": 1})
     tuned_by(program)
     assert [one for one in program.tried if "num_workers" in one][:4] == [
@@ -191,7 +191,7 @@ def test_batches_are_counted_as_batches() -> None:
     assert "7 steady batches were seen within 5.0 s" in str(no_baseline(run, 300.0))
 
 
-def test_what_fails_is_out_and_said() -> None:
+def test_settings_that_fail_are_dropped_and_reported() -> None:
     program = Simulated(
         starved, settings={"dataset_bytes": 1},
         failing=lambda chosen: "x\nTypeError: no pickle" if chosen.get("num_workers") else "",
@@ -208,7 +208,7 @@ def test_what_fails_is_out_and_said() -> None:
     assert out.speed is None
 
 
-def test_where_more_fails_less_is_proved() -> None:
+def test_if_more_runs_fail_less_is_proved() -> None:
     program = Simulated(
         starved, settings={"dataset_bytes": 1},
         failing=lambda chosen: "Killed" if chosen.get("num_workers", 0) > 2 else "",
@@ -229,7 +229,7 @@ def test_memory_is_estimated_before_workers_are_tried() -> None:
     assert "more than the job can use" in tuned.notes[0]
 
 
-def test_samples_are_kept_only_where_they_fit() -> None:
+def test_samples_are_kept_only_if_they_fit() -> None:
     program = Simulated(starved, settings={"samples": 10**9})
     tuned = tuned_by(program)
     assert not any("in_memory" in one for one in program.tried)
@@ -250,7 +250,7 @@ def test_samples_are_kept_only_where_they_fit() -> None:
         ("Dataset", ".mp_prefetch(grain.MultiprocessingOptions(num_workers=4))"),
     ],
 )
-def test_workers_of_grain_are_tried_and_told_in_its_words(api: str, code: str) -> None:
+def test_workers_of_grain_are_tried_and_shown_as_its_code(api: str, code: str) -> None:
     program = Simulated(starved, settings={"dataset": "grain", "api": api})
     tuned = tuned_by(program, ("batch-size",))
     assert tuned.settings == {"num_workers": 4}
@@ -270,14 +270,14 @@ def test_an_iterable_dataset_keeps_its_number_of_workers() -> None:
     assert "iterable" in tuned.notes[0]
 
 
-def test_persistence_is_left_where_no_epoch_ended() -> None:
+def test_persistence_is_left_if_no_epoch_ended() -> None:
     program = Simulated(starved, epochs=1, settings={"dataset_bytes": 1})
     tuned = tuned_by(program)
     assert not any("persistent_workers" in one for one in program.tried)
     assert any("No epoch ended" in note for note in tuned.notes)
 
 
-def test_results_change_only_where_that_is_allowed() -> None:
+def test_results_change_only_if_that_is_allowed() -> None:
     torch = {"devices": ["cpu"], "threads": 8, "channels_last": False}
 
     def run(allowed: tuple[str, ...]) -> tuple[set[str], Tuned]:
@@ -301,7 +301,7 @@ def test_results_change_only_where_that_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("precision", "is_tried"), [("highest", True), ("high", False), ("tf32", False)]
 )
-def test_tf32_is_tried_where_the_program_does_not_allow_it(precision: str, is_tried: bool) -> None:
+def test_tf32_is_tried_if_the_program_does_not_allow_it(precision: str, is_tried: bool) -> None:
     torch = {"devices": ["cuda:0"], "float32_matmul_precision": precision}
     program = Simulated(lambda _: 10.0, waited=0.0, torch=torch)
     notes = tuned_by(program, ("tf32",)).notes
@@ -364,7 +364,7 @@ def test_an_early_end_gives_the_result_so_far(at: int) -> None:
 )
 def test_a_program_without_a_pace_is_refused(base: Attempt, found: str) -> None:
     with pytest.raises(InputError, match=found):
-        tune(lambda *_: base, ("x",), ROOM, frozenset(), 60, tell=lambda _: None)
+        tune(lambda *_: base, ("x",), ROOM, frozenset(), 60, progress=lambda _: None)
 
 
 @settings(max_examples=30)
@@ -400,9 +400,9 @@ def test_noise_is_not_called_a_gain(noise: float) -> None:
 
 @pytest.mark.parametrize(
     ("look", "count"),
-    [(first_look, 3), (first_look, 4), *((second_look, n) for n in LONG_SECOND_LOOKS)],
+    [(first_check, 3), (first_check, 4), *((second_check, n) for n in LONG_SECOND_CHECKS)],
 )
-def test_the_interval_holds_the_truth_as_often_as_it_says(look, count: int) -> None:
+def test_the_interval_contains_the_truth_with_its_confidence(look, count: int) -> None:
     chance, missed = random.Random(1), 0
     for _ in range(4000):
         pairs = [
@@ -415,14 +415,14 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(look, count: int) -> N
 
 
 def test_one_disturbed_pair_of_ten_hides_no_gain() -> None:
-    gain = second_look([(1.0, 1.5 + number / 100) for number in range(9)] + [(1.0, 0.3)])
+    gain = second_check([(1.0, 1.5 + number / 100) for number in range(9)] + [(1.0, 0.3)])
     assert 1.5 <= gain.low <= gain.times <= gain.high <= 1.6
 
 
-def test_a_disturbed_machine_is_looked_at_again() -> None:
+def test_on_a_disturbed_machine_more_pairs_are_measured() -> None:
     program = Simulated(starved, noise=0.4, seed=3, settings={"dataset_bytes": 1})
     tuned = tuned_by(program, for_s=6000)
-    assert tuned.gain.pairs in LONG_SECOND_LOOKS
+    assert tuned.gain.pairs in LONG_SECOND_CHECKS
     assert tuned.outcome == "gain"
 
 

@@ -106,8 +106,8 @@ def fetch(python: str = "3.11", text: str = "self.dataset[idx]") -> Frames:
 
 def seen(frames: Sequence[Frame], wall_s: float, state: State = State.NATIVE) -> Seen:
     """Return a stack that was looked at 20 times a second."""
-    looks = max(1, round(20 * wall_s))
-    return Seen(frames=(*frames, MAIN), state=state, looks=looks, wall_s=wall_s)
+    samples = max(1, round(20 * wall_s))
+    return Seen(frames=(*frames, MAIN), state=state, samples=samples, wall_s=wall_s)
 
 
 def fetching(wall_s: float, below: Frames | None = None, text: str = "decode(self.raw[i])") -> Seen:

@@ -156,7 +156,7 @@ NOT = {
 
 
 @pytest.mark.parametrize("name", NOT)
-def test_a_stack_that_only_looks_like_an_activity(name):
+def test_a_stack_that_only_resembles_an_activity(name):
     activity = activity_of(seen(NOT[name], 1.0))
     assert activity is None or activity.name != name
 
@@ -205,7 +205,7 @@ def test_rows_written_with_one_call_do_not_get_the_advice_for_single_statements(
     assert (activity.name if activity else None) == name
 
 
-def test_many_rows_written_with_sqlalchemy_are_told_from_single_statements():
+def test_many_rows_written_with_sqlalchemy_are_not_single_statements():
     below = (of_library("sqlalchemy/engine/base.py", "Connection.execute"), own("c.execute(q, r)"))
     many = of_library("sqlalchemy/engine/default.py", "DefaultDialect.do_executemany")
     one = of_library("sqlalchemy/engine/default.py", "DefaultDialect.do_execute")
@@ -339,7 +339,7 @@ def test_an_idle_worker_does_not_pass_objects():
     assert activity_of(seen(frames, 1.0, State.NATIVE)).name == "objects_passed"
 
 
-def test_threads_that_pass_tasks_are_told_from_waiting_for_results():
+def test_threads_that_pass_tasks_do_not_wait_for_results():
     frames = (of_python("multiprocessing/pool.py", "IMapIterator.next"), own("pool.imap(f, x)"))
     assert activity_of(seen(frames, 1.0, State.LOCK)) is None
     assert activity_of(seen(frames, 1.0, State.THREADS)).name == "tasks_passed"
@@ -357,7 +357,7 @@ def test_a_pool_that_sends_large_arguments():
     assert activity_of(seen(results, 1.0, State.THREADS)).name == "tasks_passed"
 
 
-def test_jax_without_jit_is_told_from_waiting_for_compiled_code():
+def test_jax_without_jit_does_not_wait_for_compiled_code():
     frames = (of_library("jax/_src/numpy/ufunc_api.py", "ufunc.__call__"), own("a * b + c"))
     assert activity_of(seen(frames, 1.0)).name == "jax_one_by_one"
     # The compiled functions that it called before still compute, in other threads.

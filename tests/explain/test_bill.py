@@ -225,7 +225,7 @@ def test_without_utilisation_of_each_gpu_nothing_is_judged() -> None:
     assert isinstance(billed(job("puhti", "small", gpus=0, cores_used=idle)).unused, Missing)
 
 
-def test_a_whole_node_is_billed_where_jobs_get_whole_nodes() -> None:
+def test_a_whole_node_is_billed_if_jobs_get_whole_nodes() -> None:
     given = job(
         "lumi", "standard-g", gpus=2, model="AMD Instinct MI250X", gpu_memory_bytes=64 * GIB
     )
@@ -395,7 +395,7 @@ def test_a_device_is_compared_with_the_catalogue(
     assert not is_same_model(known, replace(device, vendor="amd"))
 
 
-def test_the_cost_at_the_time_limit_while_the_run_goes_on() -> None:
+def test_the_cost_at_the_time_limit_while_the_run_continues() -> None:
     run, summary = job("puhti", "gpu", time_limit_s=7200.0)
     found = bill_of(run, summary)
     assert found is not None

@@ -79,7 +79,7 @@ class TestGivingWay:
         (kind,) = kinds_of(made)
         assert found_alone(made) == {kind} | muted
 
-    def test_waiting_for_the_gpu_where_that_does_nothing(self):
+    def test_waiting_for_the_gpu_if_that_has_no_effect(self):
         # `.item()` of a tensor in the host's memory looks the same.
         stacks = (
             seen((own("x.sum().item()"),), 30.0),
@@ -290,6 +290,6 @@ def test_any_program_is_judged_and_no_more_is_claimed_than_there_is(processes, p
     assert not {one.kind for one in findings} & {one.kind for one in abstentions}
 
 
-def test_workers_that_keep_up_are_no_cause():
+def test_workers_that_are_fast_enough_are_no_cause():
     made = with_workers(fetching(70.0, in_worker()), idle(30.0), waits_s=9.0, parts=node())
     assert found_alone(made) == set()

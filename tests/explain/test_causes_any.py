@@ -555,10 +555,11 @@ class TestGoodUse:
         run, summary = watched(process(seen((own("wait()"),), 60.0, State.NETWORK)))
         summary = msgspec.structs.replace(summary, elapsed_s=190.0)
         assert main_loss(run, summary) == (
-            "60 % of the time was spent on waiting for the network, most of it at train.py:12"
+            "60 % of the time was spent on waiting for the network, "
+            "most of it at train.py:12 (`wait()`)"
         )
 
-    def test_a_short_python_process_does_not_stand_for_the_run(self):
+    def test_a_short_python_process_does_not_represent_the_run(self):
         run, summary = watched(process(seen((own("wait()"),), 60.0, State.NETWORK)))
         summary = msgspec.structs.replace(summary, elapsed_s=210.0)
         assert main_loss(run, summary) == ""

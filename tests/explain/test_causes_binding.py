@@ -50,12 +50,12 @@ class TestBinding:
         assert figures(finding)["slowest line"] == "train.py:12  loss.backward()"
         assert finding.regain_percent == (0.0, 50.0)
 
-    def test_ranks_that_are_bound_beside_each_other_use_all(self):
+    def test_ranks_that_are_bound_to_different_cores_use_all(self):
         assert judged(bound_to_few_cores, self.made((0, 1, 2, 3), (4, 5, 6, 7), used=8.0)) == []
         assert len(judged(bound_to_few_cores, self.made((0, 1), (0, 1), used=2.0))) == 1
 
     @pytest.mark.parametrize("cores", [None, ()])
-    def test_where_nobody_knows(self, cores):
+    def test_unknown_binding(self, cores):
         assert judged(bound_to_few_cores, self.made(cores)) == []
         assert judged(bound_to_few_cores, self.made((0,), None)) == []
         assert judged(bound_to_few_cores, self.made((0,), used=UNSUPPORTED)) == []

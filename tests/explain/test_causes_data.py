@@ -74,7 +74,7 @@ class TestSmallFiles:
         part = node(job_read_calls_bytes=4 * 3200 * 0.9 * MIB)
         assert len(judged(input_small_files, watched(*ranks, parts=[part]))) == 1
 
-    def test_abstains_where_nobody_knows_how_large_they_are(self):
+    def test_abstains_if_their_size_is_unknown(self):
         verdict = judged(input_small_files, alone(opening(40.0)))
         assert isinstance(verdict, Abstention)
         assert verdict.lacked.startswith("job read calls of r01g01: ")
@@ -82,7 +82,7 @@ class TestSmallFiles:
     def test_but_only_where_files_are_opened(self):
         assert judged(input_small_files, alone(fetching(40.0))) == []
 
-    def test_samples_that_nobody_can_count(self):
+    def test_samples_that_cannot_be_counted(self):
         made = alone(opening(40.0), batch_size=None, parts=self.PARTS)
         assert judged(input_small_files, made) == []
 
@@ -120,7 +120,7 @@ class TestReadAgain:
             ),
         ],
     )
-    def test_abstains_where_the_question_arises(self, part, lacked):
+    def test_abstains_if_the_question_arises(self, part, lacked):
         verdict = judged(input_read_again, alone(fetching(40.0), parts=[part]))
         assert isinstance(verdict, Abstention)
         assert verdict.lacked.startswith(lacked)
@@ -160,7 +160,7 @@ class TestSkewed:
         waits = {10: (900, 1.0), 20: (100, 30.0)}
         assert len(judged(input_skewed, self.made(waits, workers))) == count
 
-    def test_looks_further_ahead(self):
+    def test_prefetches_more(self):
         finding = found(input_skewed, self.made({10: (990, 1.0), 20: (10, 30.0)}))
         assert "`DataLoader(…, num_workers=7, prefetch_factor=8)` in train.py:8." in finding.action
 
@@ -214,7 +214,7 @@ class TestOneRank:
     def test_not_of_ranks_that_are_no_group(self, facts):
         assert judged(input_of_one_rank_slower, self.made(5.0, 45.0, **facts)) == []
 
-    def test_not_where_nobody_said_that_they_are_ranks(self):
+    def test_not_if_the_processes_are_not_known_as_ranks(self):
         ranks = [process(fetching(s), pid=9 + s, loaders=[loader()]) for s in (5, 45)]
         assert judged(input_of_one_rank_slower, watched(*ranks)) == []
 

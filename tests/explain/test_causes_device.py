@@ -85,7 +85,7 @@ class TestCopies:
             assert verdict[0].regain_percent == (5.0, 10.0)
             assert figures(verdict[0])["time spent on copies to the GPU"] == 60.0
 
-    def test_abstains_where_the_gpu_was_not_seen(self):
+    def test_abstains_if_the_gpu_was_not_seen(self):
         verdict = judged(copies_from_pageable_memory, self.made(60.0, UNSUPPORTED))
         assert isinstance(verdict, Abstention)
         assert judged(copies_from_pageable_memory, self.made(5.0, UNSUPPORTED)) == []
@@ -121,7 +121,7 @@ class TestWaitsForDevice:
         parts = [NodePart(NODE, gpus=[gpu(5.0), gpu(95.0)]), NodePart("r01g02", gpus=[gpu(5.0)])]
         assert judged(waits_for_device, watched(process(waiting(60.0)), parts=parts)) == []
 
-    def test_abstains_where_it_was_not_seen(self):
+    def test_abstains_if_it_was_not_seen(self):
         made = on_gpus(process(waiting(60.0)), busy=UNSUPPORTED)
         assert isinstance(judged(waits_for_device, made), Abstention)
         assert judged(waits_for_device, on_gpus(process(waiting(5.0)), busy=UNSUPPORTED)) == []
@@ -215,7 +215,7 @@ class TestHostBound:
         assert judged(host_bound, self.made(stack, devices=["cpu"])) == []
         assert judged(host_bound, watched(process(stack))) == []
 
-    def test_abstains_where_the_gpu_was_not_seen(self):
+    def test_abstains_if_the_gpu_was_not_seen(self):
         made = self.made(seen(self.IN_FORWARD, 60.0, State.PYTHON), busy=UNSUPPORTED)
         assert isinstance(judged(host_bound, made), Abstention)
         made = self.made(seen(self.IN_FORWARD, 20.0, State.PYTHON), busy=UNSUPPORTED)
@@ -257,7 +257,7 @@ class TestTooSmall:
         assert figures(finding)["slowest line"] == "train.py:12  loss.backward()"
         assert finding.regain_percent is None
 
-    def test_abstains_where_the_gpu_was_not_seen(self):
+    def test_abstains_if_the_gpu_was_not_seen(self):
         assert isinstance(judged(problem_too_small, self.made(busy=UNSUPPORTED)), Abstention)
         assert judged(problem_too_small, self.made(busy=UNSUPPORTED, step_ms=50)) == []
 
@@ -308,7 +308,7 @@ class TestWithoutGpu:
         # JAX computes on the GPU, PyTorch loads the data; or parameters are offloaded.
         assert len(judged(framework_without_gpu, self.made({}, signals=gpu(busy)))) == count
 
-    def test_abstains_where_it_was_not_seen(self):
+    def test_abstains_if_it_was_not_seen(self):
         hidden = self.made({}, signals=gpu(UNSUPPORTED))
         assert isinstance(judged(framework_without_gpu, hidden), Abstention)
         assert (
@@ -355,7 +355,7 @@ class TestWithoutGpu:
     def test_all_of_jaxs_processes_are_known_to(self, platforms):
         assert judged(framework_without_gpu, self.computed_by_jax(*platforms)) == []
 
-    def test_jax_beside_a_pytorch_that_could(self):
+    def test_jax_next_to_a_pytorch_that_could(self):
         made = self.computed_by_jax("cpu", torch={"version": "2.13.0", "cuda": "12.8"})
         assert "JAX" in found(framework_without_gpu, made).sentence
         used = self.computed_by_jax(
@@ -363,7 +363,7 @@ class TestWithoutGpu:
         )
         assert judged(framework_without_gpu, used) == []
 
-    def test_abstains_where_jaxs_gpu_was_not_seen(self):
+    def test_abstains_if_jaxs_gpu_was_not_seen(self):
         hidden = self.computed_by_jax("cpu", signals=gpu(UNSUPPORTED))
         assert isinstance(judged(framework_without_gpu, hidden), Abstention)
 

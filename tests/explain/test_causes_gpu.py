@@ -71,7 +71,7 @@ class TestDataFits:
         assert len(judged(data_fits_gpu, self.made(*stacks))) == count
 
     @pytest.mark.parametrize(("busy", "count"), [(90.0, 1), (90.1, 0), (100.0, 0)])
-    def test_what_goes_on_while_the_gpu_works_is_not_lost(self, busy, count):
+    def test_time_while_the_gpu_works_is_not_lost(self, busy, count):
         verdict = judged(data_fits_gpu, self.made(copying(60.0), gpus=[gpu(busy)]))
         assert len(verdict) == count
         if verdict:
@@ -124,7 +124,7 @@ class TestDataFits:
     def test_only_of_a_program_that_uses_the_gpu(self, torch, count):
         assert len(judged(data_fits_gpu, self.made(torch=torch))) == count
 
-    def test_not_without_a_gpu_or_where_it_is_unused(self):
+    def test_not_without_a_gpu_or_if_it_is_unused(self):
         one = process(fetching(20.0), loaders=[loader()], torch=ON_GPU)
         assert judged(data_fits_gpu, watched(one)) == []
         made = self.made(gpus=[untouched_gpu()])
@@ -155,7 +155,7 @@ class TestDataFits:
             ({"gpu_memory_bytes": None}, f"GPU memory, total of GPU 0 on {NODE}"),
         ],
     )
-    def test_abstains_where_all_else_holds(self, facts, lacked):
+    def test_abstains_if_all_other_conditions_are_met(self, facts, lacked):
         verdict = judged(data_fits_gpu, self.made(**facts))
         assert isinstance(verdict, Abstention)
         assert lacked in verdict.lacked
@@ -163,7 +163,7 @@ class TestDataFits:
             assert judged(data_fits_gpu, self.made(**facts | other)) == []
         assert judged(data_fits_gpu, self.made(fetching(5.0), **facts)) == []
 
-    def test_stands_beside_the_cause(self):
+    def test_is_reported_with_the_cause(self):
         well = gpu(60.0, gpu_sm_active_percent=57.0, gpu_dram_percent=20.0)
         made = self.made(copying(40.0), gpus=[well], pin_memory=False)
         findings, _ = judge_all(*made, load_policy())
@@ -172,7 +172,7 @@ class TestDataFits:
             ("data_fits_gpu", None),  # another way to the same 40 %
         ]
 
-    def test_alone_it_may_give_back_the_time_itself(self):
+    def test_without_a_cause_it_may_save_the_time_itself(self):
         well = gpu(60.0, gpu_sm_active_percent=57.0, gpu_dram_percent=20.0)
         findings, _ = judge_all(*self.made(copying(40.0), gpus=[well]), load_policy())
         assert [(one.kind, one.regain_percent) for one in findings] == [
@@ -203,7 +203,7 @@ class TestSmallBatches:
 
     @pytest.mark.parametrize(("busy", "count"), [(99.8, 1), (100.0, 0)])
     @pytest.mark.parametrize("active", [UNSUPPORTED, 40.0])
-    def test_threshold_of_the_time_where_they_do_not_tell(self, busy, active, count):
+    def test_threshold_of_the_time_without_sm_activity(self, busy, active, count):
         # They are not asked where the GPU was at work for half of the time or less.
         half = repeated((busy, 15), (0.0, 30), (busy, 15))
         made = self.made(gpus=[small(half, gpu_sm_active_percent=active)])
@@ -282,7 +282,7 @@ class TestSmallBatches:
             ([small(gpu_memory_used_bytes=UNSUPPORTED)], f"GPU memory used of GPU 0 on {NODE}"),
         ],
     )
-    def test_abstains_where_the_question_arises(self, gpus, lacked):
+    def test_abstains_if_the_question_arises(self, gpus, lacked):
         verdict = judged(batch_small, self.made(gpus=gpus))
         assert isinstance(verdict, Abstention)
         assert verdict.lacked.startswith(lacked)
@@ -290,7 +290,7 @@ class TestSmallBatches:
         assert judged(batch_small, self.made(gpus=gpus, torch={})) == []
         assert judged(batch_small, self.made(fetching(40.0), gpus=gpus)) == []
 
-    def test_abstains_where_the_size_of_the_memory_is_not_known(self):
+    def test_abstains_if_the_size_of_the_memory_is_not_known(self):
         assert isinstance(judged(batch_small, self.made(gpu_memory_bytes=None)), Abstention)
 
     def test_of_a_slice(self):

@@ -87,12 +87,12 @@ class TestAnyWaiting:
         assert figures(finding)["cores"] == 4.0
 
     @pytest.mark.parametrize(("began_s", "cores"), [(100.0, 4), (149.0, 4), (150.0, 8), (200.0, 8)])
-    def test_ranks_share_cores_while_they_run_beside_each_other(self, began_s, cores):
+    def test_ranks_share_cores_while_they_run_at_the_same_time(self, began_s, cores):
         other = process(pid=11, began_s=began_s)
         made = watched(process(fetching(40.0), loaders=[loader()]), other)
         assert figures(found(input_slow, made))["cores"] == cores
 
-    def test_where_nothing_was_recorded_its_own_cores_count(self):
+    def test_if_nothing_was_recorded_its_own_cores_count(self):
         elsewhere = process(fetching(40.0), loaders=[loader()], node="r09", cores=(1, 5, 6))
         assert figures(found(input_slow, watched(elsewhere)))["cores"] == 3.0
         nowhere = process(fetching(40.0), loaders=[loader()], node="r09")
@@ -159,7 +159,7 @@ class TestInMainProcess:
         assert f"{keeping}." in action
         assert ("keep the data" in action) is bool(keeping)
 
-    def test_where_no_limit_is_known_the_size_is(self):
+    def test_without_a_known_limit_the_size_is_shown(self):
         part = NodePart(cores=8, cores_used=4.0, memory_limit=FORBIDDEN)
         made = alone(fetching(60.0), samples=3200, batch_bytes=32 * MIB, parts=[part])
         action = found(input_in_main_process, made).action
@@ -205,7 +205,7 @@ class TestTooFewWorkers:
         )
         assert len(judged(input_too_few_workers, made)) == count
 
-    def test_where_no_worker_was_seen(self):
+    def test_if_no_worker_was_seen(self):
         made = watched(process(awaiting(60.0), loaders=[loader(**WORKERS)]))
         assert judged(input_too_few_workers, made) == []
         assert len(judged(input_slow, made)) == 1
@@ -263,7 +263,7 @@ class TestCollated:
         label = "share of the waiting time spent on putting batches together"
         assert label not in figures(finding)
 
-    def test_a_set_that_only_holds_tensors_may_do_more_with_them(self):
+    def test_a_set_of_only_tensors_may_do_more_with_them(self):
         made = alone(collating(10.0), fetching(30.0), dataset_bytes=1 * GIB)
         assert judged(input_collated_one_by_one, made) == []
 
@@ -271,7 +271,7 @@ class TestCollated:
         finding = found(input_collated_one_by_one, alone(collating(40.0)))
         assert "`DataLoader(…, batch_size=None)`" in finding.action
 
-    def test_who_does_so_already_is_left_alone(self):
+    def test_a_program_that_does_so_already_gets_no_advice(self):
         made = alone(collating(40.0), batch_size=None, dataset=TENSORS)
         assert judged(input_collated_one_by_one, made) == []
 
@@ -336,7 +336,7 @@ class TestRestartedWorkers:
         assert part in found(input_workers_restarted, made).sentence
 
     @pytest.mark.parametrize(("made_times", "count"), [(1, 0), (2, 0), (3, 1), (10, 1)])
-    def test_kept_by_a_loader_that_is_itself_made_anew(self, made_times, count):
+    def test_kept_by_a_loader_that_is_itself_made_again(self, made_times, count):
         made = with_workers(
             idle(1.0), epochs=10, made=made_times, first_s=30.0, persistent_workers=True
         )

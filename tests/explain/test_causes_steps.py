@@ -102,7 +102,7 @@ class TestColdCache:
         assert judged(cold_cache, self.made(steps=steps, started_s=95.0 - 1800)) == []
 
     @pytest.mark.parametrize(("waits_s", "count"), [(148.0, 0), (149.0, 1)])
-    def test_waiting_for_data_must_account_for_it_where_it_is_known(self, waits_s, count):
+    def test_waiting_for_data_must_account_for_it_if_it_is_known(self, waits_s, count):
         # The slow third costs 297.5 s.
         made = self.made((2e8, 1e6), fetching(waits_s), waits=[loader()])
         assert len(judged(cold_cache, made)) == count
@@ -111,7 +111,7 @@ class TestColdCache:
     def test_compiling_may_account_for_it_as_well(self, compiles_s, count):
         assert len(judged(cold_cache, self.made((2e8, 1e6), compiling(compiles_s)))) == count
 
-    def test_steps_that_the_program_tells_count_anew(self):
+    def test_steps_that_the_program_reports_replace_the_count(self):
         before = Progress(steps=50_000, first_s=100.5, last_s=104.0)
         assert len(judged(cold_cache, self.made(steps=[before, *paced(3, 4)]))) == 1
 
@@ -129,7 +129,7 @@ class TestColdCache:
             ({"started_s": -1e5}, f"read from storage of {NODE}: "),
         ],
     )
-    def test_abstains_where_it_is_not_known(self, facts, lacked):
+    def test_abstains_if_it_is_not_known(self, facts, lacked):
         verdict = judged(cold_cache, self.made(**facts))
         assert isinstance(verdict, Abstention)
         assert lacked in verdict.lacked

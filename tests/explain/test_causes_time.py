@@ -97,7 +97,7 @@ class TestAfterTheBeginning:
             assert verdict[0].regain_percent == (1.25, 2.5)
 
     @pytest.mark.parametrize(("works_s", "count"), [(60.0, 0), (61.0, 1)])
-    def test_of_a_minute_and_less_nothing_is_said(self, works_s, count):
+    def test_a_minute_or_less_is_not_reported(self, works_s, count):
         made = watched(process(importing(500.0), saving(40.0), wall_s=500.0 + works_s))
         assert len(judged(saving_often, made)) == count
 

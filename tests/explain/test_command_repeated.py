@@ -93,7 +93,7 @@ def test_a_loop_that_selects_other_rows_each_time_gets_one_pass(name):
         ("samtools", selector()),
     ],
 )
-def test_other_programs_beside_it_say_nothing(name, beside):
+def test_other_programs_at_the_same_time_show_nothing(name, beside):
     finding = found(command_repeated, made(name=name, beside=[beside]))
     assert finding.action.startswith("If the files do not change between the calls")
 

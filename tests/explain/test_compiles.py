@@ -75,11 +75,11 @@ class TestAgain:
             ((), 1),  # the run was too short for parts
         ],
     )
-    def test_it_must_go_on_through_the_run(self, parts, count):
+    def test_it_must_continue_through_the_run(self, parts, count):
         assert len(self.judged(*parts, update=(20, 40.0))) == count
 
     @pytest.mark.parametrize(("again_s", "count"), [(9.9, 0), (10.0, 1)])
-    def test_beside_a_longer_compilation_it_must_be_a_loss_itself(self, again_s, count):
+    def test_with_a_longer_compilation_it_must_be_a_loss_itself(self, again_s, count):
         functions = {"step": (1, 60.0), "evaluate": (30, again_s)}
         assert len(self.judged(25.0, 25.0, 25.0, 5.0, **functions)) == count
 

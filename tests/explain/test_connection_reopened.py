@@ -106,7 +106,7 @@ def test_requests_that_wait_for_each_other():
     assert judged(known_activity, SCENARIOS["fetches_in_turn"]()) == []
 
 
-def test_requests_beside_others_are_not_in_turn():
+def test_requests_at_the_same_time_are_not_in_turn():
     first, second, *rest = main_of("fetches_in_turn").stacks
     together = in_task(*first.frames[1:4], is_only=False)
     stacks = (msgspec.structs.replace(first, frames=together), second, *rest)
@@ -118,7 +118,7 @@ def test_requests_beside_others_are_not_in_turn():
     [("only, others wait for a lock", 40.0, 1), ("only, others wait for a lock", 5.0, 0),
      ("only", 40.0, 0), ("one of several", 40.0, 0)],
 )  # fmt: skip
-def test_a_lock_that_is_held_during_a_request(mark, lock_s, count):
+def test_a_lock_that_is_taken_during_a_request(mark, lock_s, count):
     call, lock = own("await fetch(port, page)", 78, "work"), own("async with book.lock", 77, "work")
     turn = InTurn(calls=(call,), loop=lock, last=79, call_text="fetch(port, page)", lock=lock)
     frames = in_task(READ, own("await reader.read()", 69, "fetch"), call)

@@ -63,7 +63,7 @@ def test_the_counter_comes_first_with_power_as_its_witness():
     energy_j, source, behind = weigh(H100, steady(400, counter_w=408))
     assert (energy_j, source) == (40_800, COUNTER)
     assert behind.integrated_j == 40_000
-    assert behind.apart_percent == pytest.approx(2)
+    assert behind.difference_percent == pytest.approx(2)
     # Two ticks of 100 ms at most, at what it draws.
     assert behind.uncertainty_j == pytest.approx(40.8)
 
@@ -71,7 +71,7 @@ def test_the_counter_comes_first_with_power_as_its_witness():
 def test_without_a_counter_power_is_added_up_and_named():
     energy_j, source, behind = weigh(H100, steady(400)._replace(counter=NO_COUNTER))
     assert (energy_j, source) == (40_000, INTEGRATED)
-    assert behind.apart_percent == NO_COUNTER
+    assert behind.difference_percent == NO_COUNTER
     assert behind.counter_j == NO_COUNTER
 
 
@@ -86,11 +86,11 @@ def test_with_neither_nothing_is_zero():
 def test_a_counter_without_power_is_taken_and_its_baseline_is_not_known():
     energy_j, source, behind = weigh(H100, steady(400)._replace(power=NO_POWER))
     assert (energy_j, source) == (40_000, COUNTER)
-    assert behind.idle_power_w == behind.net_j == behind.apart_percent == NO_POWER
+    assert behind.idle_power_w == behind.net_j == behind.difference_percent == NO_POWER
     assert behind.uncertainty_j == pytest.approx(40)
 
 
-def test_a_counter_that_stands_still_is_not_believed():
+def test_a_counter_that_stopped_is_not_used():
     seen = steady(300)._replace(counter=0.0, counter_bins=[0.0] * 100)
     energy_j, source, behind = weigh(H100, seen)
     assert (energy_j, source) == (30_000, INTEGRATED)
@@ -122,7 +122,7 @@ def test_a_gpu_that_is_lost_is_measured_as_long_as_it_was_there():
     )
     energy_j, source, behind = weigh(H100, lost._replace(elapsed_s=98.0))
     assert (energy_j, source, behind.unread_s) == (20_000, COUNTER, 48)
-    assert (behind.idle_j, behind.net_j, behind.apart_percent) == (4_000, 16_000, 0)
+    assert (behind.idle_j, behind.net_j, behind.difference_percent) == (4_000, 16_000, 0)
     assert weigh(H100, steady(400))[2].unread_s == 0
 
 
@@ -153,7 +153,7 @@ def test_a_card_of_two_dies_is_not_unused_because_one_of_them_is():
 def test_power_that_was_seen_for_half_of_the_time_is_no_witness():
     seen = steady(400)._replace(power=Stat(200, 0, 200, 200, 50))
     _, _, behind = weigh(H100, seen)
-    assert isinstance(behind.apart_percent, Missing)
+    assert isinstance(behind.difference_percent, Missing)
 
 
 def test_power_at_one_instant_is_no_energy():
@@ -163,16 +163,16 @@ def test_power_at_one_instant_is_no_energy():
     assert (energy_j, source) == (NO_COUNTER, "")
 
 
-def test_a_module_counter_is_not_held_against_the_power_of_its_gpu():
+def test_a_module_counter_is_not_compared_with_the_power_of_its_gpu():
     """GH200: the naive comparison finds 38 % apart, and takes the CPU's energy for the GPU's."""
     energy_j, source, behind = weigh(GH200, steady(400, counter_w=550))
     assert (energy_j, source) == (55_000, COUNTER)
     assert behind.integrated_j == 40_000
-    for figure in (behind.apart_percent, behind.idle_power_w, behind.net_j):
+    for figure in (behind.difference_percent, behind.idle_power_w, behind.net_j):
         assert isinstance(figure, Missing)
         assert "module" in figure.detail
     # On an APU both are the whole package's.
-    assert weigh(APU, steady(400))[2].apart_percent == 0
+    assert weigh(APU, steady(400))[2].difference_percent == 0
 
 
 def test_integrated_power_is_less_certain_than_a_counter():
@@ -202,7 +202,7 @@ def test_figures_of_a_recording_are_those_of_the_trace(powers: list[float], span
     truth = sum(powers) * span_s
     assert gpu.energy_j == pytest.approx(truth, rel=1e-3)
     assert gpu.energy.integrated_j == pytest.approx(truth, rel=1e-3)
-    assert gpu.energy.apart_percent == pytest.approx(0, abs=0.1)
+    assert gpu.energy.difference_percent == pytest.approx(0, abs=0.1)
     assert gpu.energy.idle_power_w == pytest.approx(min(powers), rel=1e-3)
 
 
@@ -291,7 +291,7 @@ def test_a_counter_that_may_have_turned_over_has_no_total(tmp_path: Path):
     assert node.totals["memory_energy_j"] == 5
 
 
-def test_a_gpu_that_is_at_work_is_not_idling_whoever_holds_it(tmp_path: Path) -> None:
+def test_a_gpu_at_work_is_not_idle_in_any_allocation(tmp_path: Path) -> None:
     """In a container the job's processes may be hidden: no process is no proof of idling."""
     idle = [
         gpu_row(end_s, gpu_power_w=80.0, gpu_busy_percent=0, gpu_job_processes=0)

@@ -90,7 +90,7 @@ LAUNCHER = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
         ([process(1), process(2, 1, raised="B", node="b")], None),
     ],
 )  # fmt: skip
-def test_whose_exception_ended_the_program(tmp_path, processes, found):
+def test_the_process_whose_exception_ended_the_program(tmp_path, processes, found):
     expected = {None: found} if found else {}
     assert texts(last_exceptions(failed_run(), tmp_path, processes)) == expected
 

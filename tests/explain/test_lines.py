@@ -97,14 +97,16 @@ def test_the_interval_is_wilsons() -> None:
 
 
 @given(st.floats(0, 100), st.floats(1, 1e6))
-def test_an_interval_holds_its_share_and_narrows_with_looks(share: float, looks: float) -> None:
-    low, high = share_interval(share, looks) or (0.0, 0.0)
+def test_an_interval_contains_its_share_and_narrows_with_samples(
+    share: float, samples: float
+) -> None:
+    low, high = share_interval(share, samples) or (0.0, 0.0)
     assert 0 <= low <= share + 1e-6
     assert share - 1e-6 <= high <= 100
-    closer = share_interval(share, 4 * looks) or (0.0, 0.0)
+    closer = share_interval(share, 4 * samples) or (0.0, 0.0)
     assert closer[1] - closer[0] < high - low
 
 
-def test_waiting_is_told_by_what_is_waited_for() -> None:
+def test_waiting_is_named_by_what_is_waited_for() -> None:
     line = told(seen((own("os.fsync(log)", 9),), 10.0, State.DISK))[Section.LOOP, 9]
     assert line[2] is Doing.DISK

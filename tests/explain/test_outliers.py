@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teho.explain.outliers import stand_out
+from teho.explain.outliers import outlier_scores
 from teho.explain.policy import load_policy
 from teho.explain.shared_thresholds import OUTLIERS
 from teho.units import GIB
@@ -16,7 +16,9 @@ LIMITS = load_policy().thresholds[OUTLIERS]
 
 
 def odd(values, unit):
-    return [place for place, score in enumerate(stand_out(values, unit, LIMITS)) if abs(score) > 1]
+    return [
+        place for place, score in enumerate(outlier_scores(values, unit, LIMITS)) if abs(score) > 1
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,12 +44,12 @@ def odd(values, unit):
         ([None, 90.0, 91.0, 10.0], "%", [3]),
     ],
 )
-def test_what_stands_out(values, unit, places):
+def test_what_is_an_outlier(values, unit, places):
     assert odd(values, unit) == places
 
 
 def test_below_is_negative_and_above_positive():
-    scores = stand_out([50.0, 50.0, 50.0, 10.0, 90.0], "%", LIMITS)
+    scores = outlier_scores([50.0, 50.0, 50.0, 10.0, 90.0], "%", LIMITS)
     assert scores[3] < -1
     assert scores[4] > 1
     assert scores[:3] == [0, 0, 0]
@@ -57,7 +59,7 @@ NUMBERS = st.floats(0, 1e6)
 
 
 @given(NUMBERS, NUMBERS, st.sampled_from(["%", "W", "bytes", "cores", "s"]))
-def test_of_two_neither_stands_out(one, other, unit):
+def test_of_two_neither_is_an_outlier(one, other, unit):
     assert odd([one, other], unit) == []
 
 
@@ -66,7 +68,7 @@ def test_score_is_the_modified_z_score_over_its_limit_or_less(values):
     array = np.array(values)
     distance = array - np.median(array)
     mad = np.median(np.abs(distance))
-    scores = np.array(stand_out(values, "%", LIMITS))
+    scores = np.array(outlier_scores(values, "%", LIMITS))
     assert np.all(np.abs(scores) <= np.abs(distance) / 10 + 1e-9)
     if mad > 1e-6:
         z_scores = 0.6745 * distance / mad
@@ -77,10 +79,10 @@ def test_score_is_the_modified_z_score_over_its_limit_or_less(values):
 
 @given(st.lists(NUMBERS, min_size=1, max_size=40), st.randoms())
 def test_order_does_not_matter(values, random):
-    before = dict(zip(values, stand_out(values, "W", LIMITS), strict=True))
+    before = dict(zip(values, outlier_scores(values, "W", LIMITS), strict=True))
     shuffled = list(values)
     random.shuffle(shuffled)
-    after = stand_out(shuffled, "W", LIMITS)
+    after = outlier_scores(shuffled, "W", LIMITS)
     assert [before[value] for value in shuffled] == pytest.approx(after)
 
 

@@ -151,14 +151,14 @@ def test_curves_are_close(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> No
                 assert value == pytest.approx(truth, abs=0.1 * max(map(abs, known)))
 
 
-def test_few_devices_are_looked_at_in_full(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_devices_are_read_in_full(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_it = summarised(recorded, monkeypatch, 300_000)
     overview_file(recorded, "n1").unlink()
     assert summarised(recorded, monkeypatch, 300_000) == with_it
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 nothing of the kind PAR1", None])
-def test_an_overview_that_does_not_read_costs_time_alone(
+def test_an_unreadable_overview_costs_only_time(
     recorded: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
 ) -> None:
     path = overview_file(recorded, "n1")

@@ -76,7 +76,7 @@ def said(*spans: tuple[int, Shares], idle: IdleGpus | None = None, begin_s: floa
     return idle.sentence(run_of(nodes))
 
 
-def test_an_idle_gpu_beside_working_gpus_is_named_with_its_time() -> None:
+def test_an_idle_gpu_among_working_gpus_is_named_with_its_time() -> None:
     stopped = {"g1": [WORK] * 4, "g2": [WORK, WORK, WORK, IDLE]}
     assert said((60, {"g1": [WORK] * 4, "g2": [WORK] * 4}), (245, stopped)) == (
         "GPU 3 on g2 has been idle for 4 min."
@@ -209,8 +209,8 @@ EVALUATE = Frame("/home/ann/train.py", "evaluate", 40, "for batch in loader:")
 def waiting(loading_s: float, other: Frame = OWN, **others: object) -> Program:
     """Return a program that waited for input for a part of its last minute."""
     at_end = (
-        Seen(frames=(LOADER, other), state=State.LOCK, looks=60, wall_s=loading_s),
-        Seen(frames=(OWN,), state=State.NATIVE, looks=60, wall_s=60.0 - loading_s),
+        Seen(frames=(LOADER, other), state=State.LOCK, samples=60, wall_s=loading_s),
+        Seen(frames=(OWN,), state=State.NATIVE, samples=60, wall_s=60.0 - loading_s),
     )
     progress = tuple(
         Progress(steps=10 * (1 + count), first_s=1.0, last_s=10.0 * (1 + count))

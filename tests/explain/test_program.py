@@ -55,7 +55,7 @@ class TestParts:
         assert parts_of(collating(2.0, python=python)) == {Part.COLLATING: 2.0}
 
     @pytest.mark.parametrize("python", PYTHONS)
-    def test_beside_workers(self, python):
+    def test_with_workers(self, python):
         name = "_MultiProcessingDataLoaderIter"
         assert parts_of(awaiting(5.0, python)) == {Part.AWAITING: 5.0}
         assert parts_of(starting(1.0, python)) == {Part.STARTING: 1.0}
@@ -176,7 +176,7 @@ class TestMains:
         ranks = [process(pid=10 + n, parent_pid=1) for n in range(2)]
         assert [main.process.pid for main in program_of([launcher, *ranks]).mains] == [10, 11]
 
-    def test_nor_what_is_short_beside_the_longest(self):
+    def test_nor_what_is_short_compared_with_the_longest(self):
         short = process(pid=11, wall_s=4.9)
         stage = process(pid=12, wall_s=5.0)
         mains = program_of([short, process(), stage]).mains
@@ -189,7 +189,7 @@ class TestMains:
         works = process(progress=())
         assert [main.process.pid for main in program_of([waits, works]).mains] == [10]
 
-    def test_whoever_asks_for_batches_is_one(self):
+    def test_a_process_that_requests_batches_is_one(self):
         evaluates = process(pid=12, progress=(), loaders=[loader()])
         idles = process(pid=13, progress=(), loaders=[loader(batches=0)])
         mains = program_of([evaluates, idles, process()]).mains

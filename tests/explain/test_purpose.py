@@ -67,7 +67,7 @@ def test_the_other_side_of_a_connection_may_set_the_pace(computes_s):
         ((of_library("numpy/lib/_npyio_impl.py", "_savez"), own("np.savez(f, x)")), "compressing"),
     ],
 )
-def test_compressing_in_memory_is_told_from_writing_files(frames, name):
+def test_compressing_in_memory_is_not_writing_files(frames, name):
     assert activity_of(seen(frames, 1.0)).name == name
 
 

@@ -214,12 +214,12 @@ def test_every_finding_is_complete_and_survives_json(name):
 
 @pytest.mark.parametrize("rule", RULES, ids=KINDS)
 @pytest.mark.parametrize("name", CLEAN)
-def test_each_rule_alone_is_silent_on_a_clean_run(rule, name):
+def test_each_single_rule_is_silent_on_a_clean_run(rule, name):
     assert judged(rule, SCENARIOS[name]()) == []
 
 
 @pytest.mark.parametrize("rule", RULES, ids=KINDS)
-def test_each_rule_abstains_where_its_signals_are_missing(rule):
+def test_each_rule_abstains_if_its_signals_are_missing(rule):
     verdict = judged(rule, missing_signals())
     if (
         kind_of(rule)
@@ -321,7 +321,7 @@ class TestSuppression:
         made = scenario(NodePart(signals=signals, cores_used=39.0, gpus=[untouched_gpu()]))
         assert kinds_of(made) == ["gpu_never_used"]
 
-    def test_a_gpu_that_was_given_up_is_not_idle_beside_others(self):
+    def test_a_released_gpu_is_not_idle_among_others(self):
         made = scenario(NodePart(gpus=[gpu(), gpu(repeated((80.0, 6), (0.0, 54)))]))
         assert kinds_of(made) == ["gpu_used_only_at_first"]
 

@@ -99,7 +99,7 @@ def test_threshold_of_power(watt, count):
     assert count_of(nodes(99.0, watt)) == count
 
 
-def test_without_a_power_limit_busy_alone_counts():
+def test_without_a_power_limit_only_busy_counts():
     assert count_of(nodes(99.0, 100.0, limit_w=None)) == 0
     assert count_of(nodes(30.0, 100.0, limit_w=None)) == 1
 
@@ -157,7 +157,7 @@ class TestDataLoading:
         assert count_of(made) == 0
 
     @pytest.mark.parametrize(("read", "count"), [(249 * MB, 1), (251 * MB, 0)])
-    def test_where_more_is_read_than_exchanged_files_explain_it(self, read, count):
+    def test_if_more_is_read_than_exchanged_files_explain_it(self, read, count):
         assert count_of(nodes(receive=500 * MB, send=900 * MB, read=read)) == count
 
     def test_unknown_file_systems_do_not_hide_an_exchange(self):
@@ -199,7 +199,7 @@ class TestOneNode:
     def test_data_for_the_gpu_go_one_way(self):
         assert count_of(self.bus(5000 * MB, 100 * MB)) == 0
 
-    def test_says_whose_traffic_it_is(self):
+    def test_names_the_owner_of_the_traffic(self):
         finding = found(communication_bound, self.bus(2000 * MB, 2500 * MB))
         assert finding.sentence.endswith("each GPU exchanged 1.86 GiB/s with the other GPUs.")
         assert "`nvidia-smi topo -m`" in finding.action
@@ -210,7 +210,7 @@ class TestOneNode:
         assert isinstance(verdict, Abstention)
         assert "PCIe to the GPU" in verdict.lacked
 
-    def test_a_single_gpu_has_nobody_to_wait_for(self):
+    def test_a_single_gpu_waits_for_no_other(self):
         assert count_of(scenario(NodePart(gpus=[gpu(20.0)]))) == 0
 
 

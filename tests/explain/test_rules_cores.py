@@ -71,7 +71,7 @@ class TestSerialProgram:
         assert "`export OMP_NUM_THREADS=40`" in finding.action
 
     @pytest.mark.parametrize("threads", ["4", "many"])
-    def test_threads_that_were_not_turned_off_are_left_alone(self, threads):
+    def test_threads_that_were_not_turned_off_are_no_finding(self, threads):
         made = scenario(NodePart(cores_used=1.0), environment={"OMP_NUM_THREADS": threads})
         assert "OMP_NUM_THREADS" not in found(serial_program, made).action
 
@@ -80,11 +80,11 @@ class TestSerialProgram:
         part = NodePart(cores_used=1.0, gpus=[{**untouched_gpu(), "gpu_busy_percent": peak}])
         assert len(judged(serial_program, scenario(part))) == count
 
-    def test_abstains_where_the_gpu_was_not_seen(self):
+    def test_abstains_if_the_gpu_was_not_seen(self):
         made = scenario(NodePart(cores_used=1.0, gpus=[gpu(UNSUPPORTED)]))
         assert isinstance(judged(serial_program, made), Abstention)
 
-    def test_cores_asked_count_where_the_program_is_bound_to_fewer(self):
+    def test_requested_cores_count_if_the_program_is_bound_to_fewer(self):
         given = Allocation(scheduler="slurm", cores_asked=20)
         made = scenario(NodePart(cores=1, cores_used=1.0, allocation=given))
         sentence = "The program used only one of 20 cores on r01g01."
@@ -168,10 +168,10 @@ class TestCoresUnused:
         action = found(serial_program, made).action
         assert action.startswith("If parts of the work do not depend on each other")
 
-    def test_outside_a_job_nobody_asked(self):
+    def test_outside_a_job_no_cores_were_requested(self):
         assert judged(cores_unused, scenario(NodePart(cores_used=1.0, scheduler=None))) == []
 
-    def test_abstains_where_nobody_tells_how_many_there_are(self):
+    def test_abstains_if_the_number_is_not_reported(self):
         made = scenario(NodePart(cores=0, cores_used=1.0))
         assert isinstance(judged(cores_unused, made), Abstention)
 
@@ -185,14 +185,14 @@ class TestCoresUnused:
             (25, 0.5, 1),  # never used: judged as a CPU job
         ],
     )
-    def test_cores_beside_gpus(self, cores, busy, count):
+    def test_unused_cores_of_a_gpu_job(self, cores, busy, count):
         part = NodePart(cores=cores, cores_used=2.0, gpus=[gpu(busy)] * 2)
         verdict = judged(cores_unused, scenario(part))
         assert len(verdict) == count
         if count and busy >= 50:
             assert verdict[0].severity is Severity.REMARK
 
-    def test_abstains_where_the_gpu_was_not_seen(self):
+    def test_abstains_if_the_gpu_was_not_seen(self):
         made = scenario(NodePart(cores_used=2.0, gpus=[gpu(UNSUPPORTED)]))
         assert isinstance(judged(cores_unused, made), Abstention)
 
@@ -273,7 +273,7 @@ class TestTooManyThreads:
         ("given", "count"),
         [("40", 0), ("41", 1), ("", 1), ("2,2", 1)],
     )
-    def test_processes_that_are_limited_already_are_not_told_to_limit(self, given, count):
+    def test_processes_that_are_limited_already_get_no_advice(self, given, count):
         part = NodePart(signals={"job_runnable_threads": 80.0})
         run, summary = scenario(part)
         main = process(node=summary.nodes[0].name, variables={"OMP_NUM_THREADS": given})

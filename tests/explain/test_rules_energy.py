@@ -15,14 +15,14 @@ def made(apart: object = 0.0, *, gpus: int = 2, **behind: object):
     run, summary = scenario(NodePart(gpus=[gpu()] * gpus))
     node = summary.nodes[0]
     first = node.gpus[0]
-    energy = msgspec.structs.replace(first.energy, apart_percent=apart, **behind)
+    energy = msgspec.structs.replace(first.energy, difference_percent=apart, **behind)
     changed = (msgspec.structs.replace(first, energy=energy), *node.gpus[1:])
     node = msgspec.structs.replace(node, gpus=changed)
     return run, msgspec.structs.replace(summary, nodes=(node,))
 
 
 @pytest.mark.parametrize("apart", [5.1, -5.1, 40.0])
-def test_a_disagreement_beyond_5_percent_is_told(apart: float) -> None:
+def test_a_difference_above_5_percent_is_reported(apart: float) -> None:
     finding = found(energy_disagrees, made(apart))
     assert finding.severity is Severity.REMARK
     assert finding.sentence.startswith("The energy counter and the power of GPU 0 on r01g01")
@@ -50,13 +50,13 @@ def test_what_the_moments_of_reading_explain_is_nothing() -> None:
     assert found(energy_disagrees, made(12.0, chance_percent=11.0))
 
 
-def test_a_counter_that_stood_still() -> None:
+def test_a_counter_that_had_stopped() -> None:
     finding = found(energy_disagrees, made(-60.0, stuck_s=1800.0))
     assert "did not advance for 30 min" in finding.sentence
     assert "So Teho computes the energy as power times time" in finding.sentence
 
 
-def test_where_one_of_the_two_is_missing_the_question_does_not_arise() -> None:
+def test_if_one_of_the_two_is_missing_the_question_does_not_arise() -> None:
     assert judged(energy_disagrees, made(UNSUPPORTED)) == []
     assert judged(energy_disagrees, scenario(NodePart(gpus=[gpu(gpu_power_w=UNSUPPORTED)]))) == []
     assert judged(energy_disagrees, scenario(NodePart())) == []

@@ -68,7 +68,7 @@ class TestMultiprocessors:
         )
         assert figures(finding)["GPU busy, mean (GPU 0 on r01g01)"] == 99.0
 
-    def test_pauses_are_not_held_against_it(self):
+    def test_pauses_do_not_count(self):
         """The naive way takes the mean of the whole run, 54 %, and calls it low."""
         busy, active = repeated((0.0, 24), (95.0, 36)), repeated((0.0, 24), (90.0, 36))
         assert judged(gpu_sm_low, one(busy=busy, gpu_sm_active_percent=active)) == []
@@ -292,7 +292,7 @@ class TestMemoryBound:
         labels = figures(found(gpu_memory_bound, one(UNKNOWN, gpu_dram_percent=70.0)))
         assert not any(label.startswith("memory traffic") for label in labels)
 
-    def test_without_pipes_it_still_speaks(self):
+    def test_without_pipes_it_still_reports(self):
         made = one(
             gpu_dram_percent=70.0, gpu_tensor_percent=UNSUPPORTED, gpu_fp32_percent=UNSUPPORTED
         )
@@ -325,7 +325,7 @@ class TestPcie:
         made = self.copying(0.6, busy=99.0, gpu_sm_active_percent=active)
         assert len(judged(gpu_pcie_bound, made)) == count
 
-    def test_busy_stands_in_for_the_multiprocessors(self):
+    def test_busy_replaces_the_multiprocessors(self):
         for busy, count in ((79.99, 1), (80.0, 0)):
             made = self.copying(0.6, busy=busy, gpu_sm_active_percent=UNSUPPORTED)
             assert len(judged(gpu_pcie_bound, made)) == count
@@ -349,7 +349,7 @@ class TestPcie:
     @pytest.mark.parametrize(
         "model", ["NVIDIA GH200 480GB", f"{H100} MIG 1g.10gb", "AMD Instinct MI250X"]
     )
-    def test_where_no_such_link_is_its_own_nothing_is_asked(self, model):
+    def test_without_such_a_link_nothing_is_requested(self, model):
         missing = dict.fromkeys(
             ("gpu_pcie_receive_bytes_per_s", "gpu_pcie_send_bytes_per_s"), UNSUPPORTED
         )
@@ -370,14 +370,14 @@ class TestPowerCap:
         made = one(gpu_power_throttle_percent=share)
         assert len(judged(gpu_power_capped, made)) == count
 
-    def test_names_the_limit_where_it_is_known(self):
+    def test_names_the_limit_if_it_is_known(self):
         part = NodePart(gpus=[gpu(gpu_power_throttle_percent=80.0)], power_limit_w=300.0)
         finding = found(gpu_power_capped, scenario(part))
         assert finding.severity is Severity.REMARK
         assert finding.sentence == "GPU 0 on r01g01 ran at its power limit in 80 % of the samples."
         assert figures(finding)["power limit (GPU 0 on r01g01)"] == 300.0
 
-    def test_is_apart_from_heat(self):
+    def test_is_separate_from_heat(self):
         assert kinds_of(one(gpu_power_throttle_percent=80.0)) == ["gpu_power_capped"]
 
 
@@ -414,7 +414,7 @@ class TestHeldIdle:
         assert used == 30 * GIB
         assert kinds_of(made) == ["gpu_held_idle"]
 
-    def test_beside_one_that_worked_it_is_the_idle_one(self):
+    def test_next_to_one_that_worked_it_is_the_idle_one(self):
         made = scenario(NodePart(gpus=[gpu(), gpu(0.0)]))
         assert kinds_of(made) == ["gpu_one_idle"]
 
@@ -432,7 +432,7 @@ class TestHeldIdle:
             assert kinds_of(made) == [kind_of(rule)]
             assert figures(found(rule, made))["SM activity, highest (GPU 0 on r01g01)"] == 0
 
-    def test_nobody_on_it_is_never_used(self):
+    def test_a_gpu_without_processes_is_no_finding(self):
         assert judged(gpu_held_idle, scenario(NodePart(gpus=[untouched_gpu()]))) == []
 
     def test_abstains(self):

@@ -65,7 +65,7 @@ class TestThrottled:
         verdict = judged(gpu_throttled, scenario(NodePart(gpus=[gpu(**{signal: value})])))
         assert len(verdict) == count
 
-    def test_temperature_alone(self):
+    def test_only_temperature(self):
         made = scenario(NodePart(gpus=[gpu(gpu_temperature_c=93.0)] * 2, scheduler="grid_engine"))
         finding = found(gpu_throttled, made)
         assert finding.sentence == "GPUs 0 and 1 on r01g01 reached 93 °C."
@@ -120,7 +120,7 @@ class TestInvisible:
         )
         assert text in finding.action
 
-    def test_outside_a_job_nothing_is_held(self):
+    def test_outside_a_job_nothing_is_allocated(self):
         made = scenario(NodePart(gpus=[gpu()], allocation=Allocation(gpus_held=4)))
         assert judged(gpu_invisible, made) == []
 

@@ -317,11 +317,11 @@ class TestOneIdle:
         action = found(gpu_one_idle, scenario(*parts)).action
         assert "`torchrun --nnodes=2 --nproc-per-node=2`" in action
 
-    def test_two_idle_beside_one(self):
+    def test_two_idle_and_one_working(self):
         made = scenario(NodePart(gpus=[gpu(), gpu(0.0), gpu(0.0)]))
         expected = "GPUs 1 and 2 on r01g01 were idle while another GPU worked."
         assert found(gpu_one_idle, made).sentence == expected
 
-    def test_abstains_where_a_neighbour_was_not_seen(self):
+    def test_abstains_if_a_neighbour_was_not_seen(self):
         made = scenario(NodePart(gpus=[gpu(), gpu(UNSUPPORTED)]))
         assert isinstance(judged(gpu_one_idle, made), Abstention)

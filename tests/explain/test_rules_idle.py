@@ -53,7 +53,7 @@ def test_the_gpus_are_named_too():
     )
 
 
-def test_a_launcher_beside_its_processes_does_not_count():
+def test_a_launcher_of_processes_does_not_count():
     made = run_of(waiting("mpirun", State.NETWORK, pid=20), waiting())
     assert "Process 21" in found(run_idle, made).sentence
 

@@ -125,7 +125,7 @@ class TestRankImbalance:
         nodes = (msgspec.structs.replace(node, gpus=gpus),)
         assert judged(rank_imbalance, (run, msgspec.structs.replace(summary, nodes=nodes))) == []
 
-    def test_others_of_the_model_are_said_to_be_so(self):
+    def test_gpus_of_the_same_model_are_named_as_such(self):
         run, summary = powers(500.0, 500.0, 200.0, 700.0)
         (node,) = summary.nodes
         last = node.gpus[3]

@@ -108,7 +108,7 @@ def test_low_use_of_all():
         ),
     ],
 )
-def test_what_holds_of_each_node_says_so(rule, given, sentence):
+def test_a_finding_of_all_nodes_says_so(rule, given, sentence):
     made = scenario(*(NodePart(host, **given) for host in HOSTS))
     assert found(rule, made).sentence == sentence
 
@@ -140,7 +140,7 @@ def test_the_largest_process_counts_on_its_own_node():
     assert finding.sentence.startswith("On r01g02 the job used 100 GiB")
 
 
-def test_nothing_is_found_where_all_is_well():
+def test_nothing_is_found_if_all_is_well():
     findings, abstentions = judge_all(*many(power_limit_w=300.0), load_policy())
     assert findings == ()
     assert abstentions == ()

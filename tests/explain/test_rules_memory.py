@@ -77,7 +77,7 @@ class TestMemoryOverasked:
         action = found(memory_overasked, scenario(part)).action
         assert action == "Lower the memory limit of the container or cgroup to 12.0 GiB."
 
-    def test_beside_gpus_it_is_a_remark(self):
+    def test_with_gpus_it_is_a_remark(self):
         part = NodePart(memory_peak=10.0 * GIB, memory_limit=64.0 * GIB, gpus=[gpu()])
         finding = found(memory_overasked, scenario(part))
         assert finding.severity is Severity.REMARK
@@ -169,7 +169,7 @@ class TestOutOfMemory:
         assert "killed 1 process on r01g01" in finding.sentence
         assert finding.action.startswith("Give the program more memory")
 
-    def test_a_counter_that_was_never_looked_for_is_missing(self):
+    def test_a_counter_that_was_never_read_is_missing(self):
         run, summary = scenarios.no_gpu_clean()
         del summary.nodes[0].totals["oom_kills"]
         assert isinstance(judged(out_of_memory, (run, summary)), Abstention)

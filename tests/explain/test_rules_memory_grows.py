@@ -102,7 +102,7 @@ class TestLine:
         one = msgspec.structs.replace(run, end=None), summary
         assert found(memory_grows, one).severity.value == severity
 
-    def test_a_run_that_goes_on_is_in_danger(self):
+    def test_a_run_that_continues_is_in_danger(self):
         one = found(memory_grows, made(line(0, 19.0), time_limit_s=19_500.0, ended=False))
         assert one.severity is Severity.CRITICAL
 
@@ -172,7 +172,7 @@ class TestGpus:
     def on_gpus(*signals, **part):
         return scenario(NodePart(gpus=[gpu(**one) for one in signals], **part))
 
-    def test_each_gpu_is_looked_at(self):
+    def test_each_gpu_is_judged(self):
         rising = {"gpu_job_memory_bytes": line(2, 30)}
         finding = found(memory_grows, self.on_gpus({}, rising))
         assert finding.sentence.startswith("Memory use on GPU 1 on r01g01 grew by 486 MiB per ")

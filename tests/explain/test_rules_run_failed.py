@@ -97,7 +97,7 @@ class TestOneProgram:
     def test_a_good_end(self, end):
         assert judged(run_failed, ended(**end)) == []
 
-    def test_a_run_that_goes_on(self):
+    def test_a_run_that_continues(self):
         run, summary = ended(exit_code=0)
         assert judged(run_failed, (msgspec.structs.replace(run, end=None), summary)) == []
 
@@ -185,7 +185,7 @@ class TestOneProgram:
 
 
 class TestTasks:
-    def test_killed_beside_others_that_ended_well(self):
+    def test_killed_while_others_ended_well(self):
         tasks = [task(rank, "ab"[rank // 4]) for rank in range(8)]
         tasks[5] = task(5, "b", after_s=720.0, signal=9)
         finding = found(run_failed, made(*tasks))
@@ -303,7 +303,7 @@ class TestTasks:
         assert finding.sentence.startswith("All 8 tasks failed: the first was ended by ")
         assert finding.severity is Severity.WARNING
 
-    def test_a_run_that_goes_on_may_have_failed_already(self):
+    def test_a_run_that_continues_may_have_failed_already(self):
         tasks = [task(3, "b", after_s=60.0, exit_code=1)]
         assert found(run_failed, made(*tasks, count=4)).sentence == (
             "Rank 3 on b failed with exit code 1 after 1 min; the other 3 tasks left no exit "

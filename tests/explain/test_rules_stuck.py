@@ -97,7 +97,7 @@ def test_a_rank_that_has_ended_is_named():
     assert "its error is in the log" in finding.action
 
 
-def test_a_spinning_exchange_looks_busy_and_is_stuck_all_the_same():
+def test_a_spinning_exchange_seems_busy_but_is_stuck():
     spinning = msgspec.structs.replace(ALL_REDUCE, state=State.NATIVE)
     ranks = [stuck(spinning, rank=0), stuck(spinning, rank=1, pid=11)]
     assert found(run_stuck, run_of(*ranks, cores_used=2.0, gpus=[gpu(100.0)]))
@@ -130,7 +130,7 @@ def test_a_busy_gpu_is_progress():
 
 
 @pytest.mark.parametrize("metric", ["job_read_calls_bytes", "job_write_calls_bytes"])
-def test_a_program_that_reads_or_writes_goes_on(metric):
+def test_a_program_that_reads_or_writes_continues(metric):
     assert judged(run_stuck, run_of(stuck(OPEN), rates={metric: 2e6})) == []
     assert found(run_stuck, run_of(stuck(OPEN), rates={metric: 2e3}))
 
@@ -147,7 +147,7 @@ def test_who_waits_on_purpose_is_not_stuck(text):
     ("is_terminal", "progress", "count"),
     [(False, None, 1), (True, None, 0), (None, None, 0), (False, (), 0)],
 )
-def test_a_question_that_nobody_can_answer(is_terminal, progress, count):
+def test_a_question_that_no_user_can_answer(is_terminal, progress, count):
     waits = seen((own("input('go on? ')", 60), LOOP), 60.0, State.PROCESS)
     asking = stuck(waits, progress=progress, stdin_is_terminal=is_terminal)
     assert len(judged(run_stuck, run_of(asking))) == count
@@ -164,7 +164,7 @@ def test_a_long_evaluation_computes():
     assert judged(run_stuck, run_of(stuck(evaluating))) == []
 
 
-def test_one_process_that_goes_on_is_progress():
+def test_one_process_that_continues_is_progress():
     ranks = [stuck(ALL_REDUCE, rank=0), process(wall_s=WALL_S, pid=11)]
     assert judged(run_stuck, run_of(*ranks)) == []
 
@@ -238,7 +238,7 @@ def test_a_worker_that_has_ended(status, at_s, how):
     assert ("Of the processes" in sentence) is bool(how)
 
 
-def test_workers_of_an_epoch_that_ended_are_not_named_beside_living_ones():
+def test_workers_of_an_ended_epoch_are_not_named_with_living_ones():
     # At the end of an epoch, its workers end, and those of the next epoch hang.
     def child(pid, **facts):
         return process(pid=pid, parent_pid=10, wall_s=3100.0, began_s=BEGAN_S, progress=(), **facts)

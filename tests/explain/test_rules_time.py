@@ -69,7 +69,7 @@ class TestTimeOverasked:
     def test_only_what_completed_and_was_seen_whole(self, end):
         assert judged(time_overasked, made(**end)) == []
 
-    def test_while_it_runs_nobody_knows(self):
+    def test_while_it_runs_the_time_is_unknown(self):
         run, summary = made()
         running = msgspec.structs.replace(run, end=None)
         assert judged(time_overasked, (running, summary)) == []
@@ -91,14 +91,14 @@ class TestTimeOverasked:
         ends[1] = task(1, "r01c02", exit_code=1)
         assert judged(time_overasked, scenario(*parts, step=hosts, tasks=ends)) == []
 
-    def test_beside_gpus_too(self):
+    def test_with_gpus_too(self):
         part = NodePart(gpus=[gpu()], time_limit_s=36_000.0)
         assert len(judged(time_overasked, scenario(part))) == 1
 
     def test_outside_a_job_it_is_no_question(self):
         assert judged(time_overasked, scenario(NodePart(scheduler=None))) == []
 
-    def test_abstains_where_the_limit_is_not_known(self):
+    def test_abstains_if_the_limit_is_not_known(self):
         verdict = judged(time_overasked, made(limit_s=None))
         assert isinstance(verdict, Abstention)
         assert verdict.lacked == "time limit of r01g01: no limit known"

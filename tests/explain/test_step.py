@@ -28,7 +28,7 @@ def made(*parts, tasks=(), **given):
 
 
 @given(st.floats(-7200, 7200), st.floats(-1e5, 1e5), st.floats(0, 1e5))
-def test_a_row_stands_where_it_was_by_the_run_s_clock(ahead_s, started_s, elapsed_s):
+def test_a_row_is_placed_by_the_run_s_clock(ahead_s, started_s, elapsed_s):
     clock = Clock(ahead_s=ahead_s, uncertainty_s=0.001)
     run, _ = made(NodePart("a"), NodePart("b", clock=clock))
     # The node's own clock shows that much more than the run's at the same instant.
@@ -53,7 +53,7 @@ def test_silent_ranks_by_node():
     assert silent_ranks(run) == {"a": (2,), "b": (5, 6), "": (7,)}
 
 
-def test_nobody_is_silent_once_all_have_told():
+def test_no_rank_is_silent_after_all_have_reported():
     run, _ = made(NodePart("a", ranks=(0, 1)), step=step(2, "a"), tasks=[task(0), task(1)])
     assert silent_ranks(run) == {}
 
@@ -71,7 +71,7 @@ def test_absent_hosts_with_and_without_a_domain():
     assert absent_hosts(run) == ()
 
 
-def test_the_rank_beside_a_gpu():
+def test_the_rank_of_a_gpu():
     run, _ = made(NodePart("a", gpus=[gpu()] * 4, ranks=(11, 9, 8, 10)), step=step(4, "a"))
     assert [rank_at(run, "a", place) for place in range(5)] == [8, 9, 10, 11, None]
     assert rank_at(run, "b", 0) is None

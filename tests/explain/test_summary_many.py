@@ -95,7 +95,7 @@ def busy(node, *values, span_s=1.0, device="g0"):
     return node
 
 
-def test_nodes_that_began_one_after_the_other_stand_on_one_axis():
+def test_nodes_that_began_one_after_the_other_share_one_axis():
     first = busy(Recorded("n0"), *[90] * 10)
     late = busy(Recorded("n1", began_s=4.0), *[50] * 6)
     lines = [gpu.series["gpu_busy_percent"] for gpu in summary_of(first, late, elapsed_s=10).gpus]
@@ -147,7 +147,7 @@ def test_rows_from_before_the_start_are_not_lost():
     assert summary.gpus[1].stats["gpu_busy_percent"].mean == 25
 
 
-def test_a_single_instant_stands_where_it_was():
+def test_a_single_instant_is_placed_at_its_time():
     seen = Recorded("n1", began_s=3.2)
     seen.rows["g0"] = [{"elapsed_s": 0.1, "span_s": 0.0, "gpu_busy_percent": 7.0}]
     summary = summary_of(busy(Recorded("n0"), *[90] * 5), seen, elapsed_s=5)

@@ -163,7 +163,7 @@ def facts_of(run, summary, state):
     return {fact.key: fact for fact in report.facts}
 
 
-def test_the_fact_is_only_for_a_run_that_goes_on():
+def test_the_fact_is_only_for_a_run_that_continues():
     run, summary = run_of(7 * 3600.0)
     left = facts_of(run, summary, RunState.RUNNING)["left_s"]
     assert left.value == pytest.approx(9 * 3600.0, rel=0.01)

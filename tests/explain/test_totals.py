@@ -54,7 +54,7 @@ def test_mean_is_weighted_by_the_time_that_was_seen(stats):
     assert low - 1e-9 <= found <= high + 1e-9
 
 
-def test_a_metric_that_nobody_looked_at_is_missing():
+def test_a_metric_that_was_not_read_is_missing():
     assert isinstance(mean_of([one(None)], BUSY), Missing)
     assert isinstance(mean_of([], BUSY), Missing)
 

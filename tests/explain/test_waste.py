@@ -235,10 +235,10 @@ def test_jobs_without_gpus_that_leave_no_core_for_gpus(
     assert list(waste_of(use_of(one), LIMITS)) == []
 
 
-def test_gpus_that_nobody_could_use_are_not_in_the_sums() -> None:
+def test_gpus_that_no_job_could_use_are_not_in_the_sums() -> None:
     jobs = [job(1, partition="gpu", cores=40, cpu_s=36 * HOUR), with_gpus(0.0, number=2)]
     total = digest_of(
-        jobs, POLICY, since=SINCE, until=UNTIL, whose="all users", gpu_nodes=GPU_NODES
+        jobs, POLICY, since=SINCE, until=UNTIL, selection="all users", gpu_nodes=GPU_NODES
     )
     assert [one.kind for one in total.waste] == ["gpus_blocked", "gpu_never_used"]
     assert total.wasted.gpu_hours == total.used.gpu_hours == 1
@@ -343,7 +343,7 @@ def test_every_kind_names_a_threshold_that_exists() -> None:
 # Lists.
 
 
-def test_a_line_has_what_was_used_and_what_to_look_at() -> None:
+def test_a_line_has_what_was_used_and_what_to_check() -> None:
     jobs = [
         job(1, cpu_s=1.0 * HOUR),
         job(2, state=JobState.FAILED, exit_code=3, elapsed_s=5.0),
@@ -377,7 +377,7 @@ def test_running_jobs_come_first() -> None:
 
 
 def digest(jobs: list[AccountedJob]) -> Digest:
-    return digest_of(jobs, POLICY, since=SINCE, until=UNTIL, whose="all users")
+    return digest_of(jobs, POLICY, since=SINCE, until=UNTIL, selection="all users")
 
 
 def clean(numbers: range, seed: int) -> Iterator[AccountedJob]:
@@ -527,7 +527,7 @@ def test_a_job_that_still_runs_is_not_judged() -> None:
     assert (total.unjudged_core_hours, total.waste) == (0, ())
 
 
-def test_billing_is_summed_where_it_is_known() -> None:
+def test_billing_is_summed_if_it_is_known() -> None:
     wasteful = [job(1, cpu_s=1.0 * HOUR), job(2, memory_bytes=400 * GIB), job(3, time_limit_s=9e9)]
     total = digest(wasteful)
     assert total.used.billing_hours == 30
@@ -623,7 +623,7 @@ class Measured(Recordings):
 def test_the_digest_adds_up_the_energy_of_idle_gpus(home: Path) -> None:
     jobs = [job(1, gpus=2), job(2, gpus=2)]
     total = digest_of(
-        jobs, POLICY, since=SINCE, until=UNTIL, whose="anna", recordings=Measured(home, POLICY)
+        jobs, POLICY, since=SINCE, until=UNTIL, selection="anna", recordings=Measured(home, POLICY)
     )
     by_kind = {one.kind: one.amounts.energy_j for one in total.waste}
     assert by_kind == {"gpu_never_used": 720_000.0, "gpu_processes_gone": 180_000.0}
@@ -652,13 +652,13 @@ def test_a_recording_of_another_job_or_of_a_part_says_nothing(
     assert recordings.gpu_uses(msgspec.structs.replace(one, **changes)) == ()
 
 
-@pytest.mark.parametrize("unasked", [True, False])
+@pytest.mark.parametrize("is_automatic", [True, False])
 def test_a_recorder_that_was_ended_with_its_job_has_the_gpus_too(
-    recorded: tuple[Recordings, AccountedJob], home: Path, unasked: bool
+    recorded: tuple[Recordings, AccountedJob], home: Path, is_automatic: bool
 ) -> None:
     recordings, one = recorded
     [path] = (home / "runs").iterdir()
-    run = msgspec.structs.replace(read_run(path), end=None, unasked=unasked)
+    run = msgspec.structs.replace(read_run(path), end=None, is_automatic=is_automatic)
     nodes = tuple(
         msgspec.structs.replace(
             node, allocation=msgspec.structs.replace(node.allocation, job_id="4711")
@@ -666,6 +666,6 @@ def test_a_recorder_that_was_ended_with_its_job_has_the_gpus_too(
         for node in run.nodes
     )
     cut = Recordings(home, POLICY, [(path, msgspec.structs.replace(run, nodes=nodes))])
-    assert len(cut.gpu_uses(one)) == (one.gpus if unasked else 0)
+    assert len(cut.gpu_uses(one)) == (one.gpus if is_automatic else 0)
     long = msgspec.structs.replace(one, elapsed_s=(one.elapsed_s or 0) * 1.1)
     assert recordings.gpu_uses(one) != () == cut.gpu_uses(long)

@@ -12,7 +12,7 @@ MAIN = Frame("/home/ann/train.py", "<module>", 40, "main()")
 
 
 def seen(*frames: Frame, wall_s: float = 1.0, state: State = State.NATIVE) -> Seen:
-    return Seen(frames=(*frames, MAIN), state=state, looks=20, wall_s=wall_s)
+    return Seen(frames=(*frames, MAIN), state=state, samples=20, wall_s=wall_s)
 
 
 def library(file: str, text: str = "", function: str = "f") -> Frame:
@@ -130,10 +130,10 @@ JAX_LOWER = [library(PXLA, function="lower_sharding_computation"), *JAX_CALL[2:]
         ),
         (seen(own("graph.launch()"), state=State.DEVICE), Doing.DEVICE),
         (seen(own("input()"), state=State.WAITING), Doing.WAITING),
-        (Seen(frames=(), state=State.PYTHON, looks=1, wall_s=1.0), Doing.PYTHON),
+        (Seen(frames=(), state=State.PYTHON, samples=1, wall_s=1.0), Doing.PYTHON),
     ],
 )
-def test_what_a_stack_tells(stack: Seen, doing: Doing) -> None:
+def test_what_a_stack_shows(stack: Seen, doing: Doing) -> None:
     assert doing_of(stack) is doing
 
 
@@ -143,7 +143,7 @@ def test_without_a_device_nothing_is_copied_to_it_or_waited_for(frames: list[Fra
 
 
 @pytest.mark.parametrize("state", [State.LOCK, State.NETWORK, State.PROCESS])
-def test_beside_other_ranks_a_backward_pass_that_waits_waits_for_them(state: State) -> None:
+def test_with_other_ranks_a_waiting_backward_pass_waits_for_them(state: State) -> None:
     stack = seen(
         library("torch/autograd/graph.py", "engine.run()"), own("loss.backward()"), state=state
     )
@@ -186,7 +186,7 @@ def test_a_file_that_tensorflow_made_is_not_the_programs() -> None:
     assert spent.lines == ((own("step(batch)"), 1.0),)
 
 
-def test_the_process_that_works_is_the_one_to_look_at() -> None:
+def test_the_working_process_is_the_main_process() -> None:
     launcher = process(seen(own("time.sleep(1)"), wall_s=60.0, state=State.SLEEPING), pid=1)
     trainer = process(seen(own("a @ b"), wall_s=50.0, state=State.THREADS), pid=2)
     assert main_process([launcher, trainer]) is trainer

@@ -9,6 +9,8 @@ import socket
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from feed.with_torch import needs_torch, run_program
 from pages import ROOT
 from support import FRAMEWORKS, SOAK, lacks_framework, path_of_teho
@@ -20,13 +22,14 @@ NO_ARGUMENT = (
 )
 
 
+@pytest.mark.soak
 def test_each_sample_is_given_once_whatever_is_killed(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     for number in range(61):
         (data / f"{number:02d}.txt").write_text(str(number))
     pack(data, tmp_path / "packed", shard_bytes=10_000)
-    count = 1000 if SOAK else 500
+    count = 1000 if SOAK else 250
     lines = run_program("epochs", tmp_path, str(tmp_path / "packed"), str(count), "1").splitlines()
     assert lines[0].startswith(f"{count} epochs")
     assert "batch_size=64, and the feed has batch_size=32" in lines[1]
@@ -56,6 +59,7 @@ def test_threads_and_processes_load_the_same(tmp_path: Path) -> None:
     assert lines[3].startswith("teho.errors.TehoError: a worker process of the loader was killed")
 
 
+@pytest.mark.soak
 def test_data_stay_on_the_device(tmp_path: Path) -> None:
     # TensorFlow takes seconds to import.
     wanted = ("jax", "tensorflow") if SOAK else ("jax",)

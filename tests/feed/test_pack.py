@@ -100,7 +100,7 @@ def test_tar_and_sha256sum_agree(tmp_path: Path) -> None:
     assert sorted(name for done in listed for name in done.stdout.split()) == sorted(files)
 
 
-def test_a_killed_call_goes_on(tmp_path: Path) -> None:
+def test_a_killed_call_continues(tmp_path: Path) -> None:
     files = many(tmp_path / "source", 2000)
     out = tmp_path / "out"
     chance, kills = random.Random(1), 0

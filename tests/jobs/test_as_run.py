@@ -197,7 +197,7 @@ def test_sources_name_what_was_used() -> None:
     assert nothing == {"state, times, allocated resources"}
 
 
-def test_what_a_whole_node_has_beyond_the_request_is_not_held_against_the_job() -> None:
+def test_resources_of_a_whole_node_beyond_the_request_do_not_count() -> None:
     """On a partition of whole nodes, a job that asks for one core gets all of them."""
     whole = job(cores=128, cores_requested=1, cpu_s=20_000.0, memory_bytes=240 * GIB,
                 memory_requested_bytes=2 * GIB)  # fmt: skip

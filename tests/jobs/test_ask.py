@@ -57,7 +57,7 @@ def test_jobs_come_while_the_command_prints(stub: Stub, tmp_path: Path) -> None:
     assert [one.id for one in found] == ["2", "3", "4"]
 
 
-def test_the_command_ends_if_nobody_reads_on(stub: Stub, tmp_path: Path) -> None:
+def test_the_command_ends_if_its_output_is_not_read(stub: Stub, tmp_path: Path) -> None:
     (tmp_path / "a").write_text(rows(job("1"), job("2"), job("3")))
     stub("sacct", f"echo $$ > '{tmp_path}/pid'; cat '{tmp_path}/a'; exec sleep 600")
     found = ask.jobs_since(Slurm(), SINCE)

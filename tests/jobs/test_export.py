@@ -199,20 +199,16 @@ def test_js1_of_a_log_has_no_key_for_what_is_missing(tmp_path: Path) -> None:
     assert node.gpu_memory_bytes == {}
 
 
-def test_js1_of_a_program_that_teho_ran(home: Path) -> None:
+def test_js1_of_a_program_that_teho_ran(teho: Teho, home: Path) -> None:
     program = (
         "x = bytearray(40 << 20); import time; e = time.time() + 1.2\nwhile time.time() < e: 1"
     )
     subprocess.run(
-        [*TEHO, "run", "--every", "0.2s", "--", "python3", "-c", program],
+        [*TEHO, "run", "-q", "--every", "0.2s", "--", "python3", "-c", program],
         check=True, capture_output=True,
     )  # fmt: skip
-    written_ = subprocess.run(
-        [*TEHO, "report", "--write-js1"], check=True, capture_output=True, text=True
-    )
-    exported = subprocess.run(
-        [*TEHO, "export", "--to", "js1"], check=True, capture_output=True, text=True
-    )
+    written_ = teho("report", "--write-js1")
+    exported = teho("export", "--to", "js1")
     assert written_.stdout == exported.stdout
     summary = decode_js1(written_.stdout)
     assert isinstance(summary, Js1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import subprocess
 import time
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from random import Random
 
@@ -19,12 +19,13 @@ from jobs.imports import LOGS, column, imported, notes, only, rows, run_of, writ
 from support import TEHO
 from teho.errors import InputError
 from teho.jobs.cells import number_of
-from teho.jobs.importer import importers
+from teho.jobs.importer import Importer, importers
 from teho.jobs.js1 import Js1, encode_js1, js1_from_json
-from teho.jobs.log import Source
+from teho.jobs.log import Log, Source
 from teho.jobs.moments import moment_of
 from teho.jobs.positions import positions_by_time
 from teho.jobs.writers import writer_count
+from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.store.pack import seal
 
@@ -362,13 +363,27 @@ PARTS = st.one_of(
 )
 
 
+def check_read(importer: Importer, source: Source) -> None:
+    """Read a file: the samples have metrics of Teho, or the error names the file."""
+    log, named = Log(tool=importer.title), source.path.name
+    try:
+        log = importer.read(source)
+    except InputError as error:
+        named = error.found
+    assert source.path.name in named
+    assert log.tool
+    for sample in log.samples:
+        assert sample.values.keys() <= METRICS_BY_NAME.keys()
+        for value in sample.values.values():
+            assert isinstance(value, Missing) or isfinite(value)
+
+
 @given(st.sampled_from(BEGINNINGS), st.lists(PARTS), st.sampled_from([" ", ", ", ",", "\n"]))
 def test_any_text_is_read_or_refused(beginning: str, parts: list[str], separator: str) -> None:
-    source = Source(Path("log"), f"{beginning}\n{separator.join(parts)}", 0.0)
+    source = Source(Path("of-a-job"), f"{beginning}\n{separator.join(parts)}", 0.0)
     for importer in importers().values():
-        with contextlib.suppress(InputError):
-            if importer.recognises(source):
-                importer.read(source)
+        if importer.recognises(source):
+            check_read(importer, source)
 
 
 NAMES = st.sampled_from(
@@ -389,10 +404,9 @@ NESTED = st.recursive(
 
 @given(st.dictionaries(NAMES, NESTED, max_size=5))
 def test_any_json_is_read_or_refused(value: dict[str, object]) -> None:
-    source = Source(Path("log"), json.dumps(value), 0.0)
+    source = Source(Path("of-a-job"), json.dumps(value), 0.0)
     for importer in importers().values():
-        with contextlib.suppress(InputError):
-            importer.read(source)
+        check_read(importer, source)
 
 
 @pytest.mark.parametrize(

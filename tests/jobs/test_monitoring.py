@@ -550,4 +550,4 @@ def test_every_signal_and_unit_is_known() -> None:
         for row in exporter.metrics:
             assert row.signal in facts | set(METRICS_BY_NAME)
             assert row.factor > 0
-            assert not row.beside or row.then in METRICS_BY_NAME
+            assert not row.if_metric or row.then in METRICS_BY_NAME

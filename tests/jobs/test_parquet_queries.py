@@ -67,6 +67,7 @@ def test_duckdb_answers_each_question(folder: Path) -> None:
 
 
 # The JVM needs more time to start than all other tests of this file together.
+@pytest.mark.soak
 @pytest.mark.skipif(not SOAK, reason="Spark runs only in `make soak`")
 @pytest.mark.skipif(
     bool(lacks_framework("pyspark")) or not shutil.which("java"),

@@ -26,9 +26,9 @@ from support import FRAMEWORKS, TEHO, lacks_framework, wait_for
 from teho.config.settings import load_settings
 from teho.errors import StoreBusyError, StoreError
 from teho.jobs.export import push as push_module
-from teho.jobs.export.alone import alone
 from teho.jobs.export.dashboards import dashboard_json, dashboards
 from teho.jobs.export.formats import FORMATS
+from teho.jobs.export.lock import locked
 from teho.jobs.export.openmetrics import openmetrics
 from teho.jobs.export.parts import parts_of
 from teho.jobs.export.push import Pushed, push
@@ -271,18 +271,18 @@ def test_two_exports_at_once_double_nothing(tmp_path: Path) -> None:
     assert of_gpus(store.values()) == values_of(directory)
 
 
-def test_an_export_that_goes_on_is_named(tmp_path: Path) -> None:
+def test_a_running_export_is_named(tmp_path: Path) -> None:
     folder, said = tmp_path / "exports", list[str]()
-    with alone(folder, "a store", 0.0, said.append):
+    with locked(folder, "a store", 0.0, said.append):
         with (
             pytest.raises(StoreBusyError, match="another `teho export` is sending to a store"),
-            alone(folder, "a store", 0.1, said.append),
+            locked(folder, "a store", 0.1, said.append),
         ):
             pytest.fail("two exports at once")
         assert said == [
             "another `teho export` is sending to a store. Teho waits until it ends, at most 100 ms"
         ]
-    with alone(folder, "a store", 0.0, said.append):
+    with locked(folder, "a store", 0.0, said.append):
         pass
 
 
@@ -293,8 +293,15 @@ def test_a_file_system_without_locks_is_no_error(
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with alone(tmp_path, "a store", 0.0, pytest.fail):
-        pass
+    begun = []
+    # Two exports are not prevented there.
+    for number in range(2):
+        with (
+            locked(tmp_path, "a store", 0.0, pytest.fail),
+            locked(tmp_path, "", 0.0, pytest.fail),
+        ):
+            begun.append(number)
+    assert begun == [0, 1]
 
 
 def certificate_error() -> ssl.SSLCertVerificationError:
@@ -343,7 +350,7 @@ def test_a_store_that_takes_no_old_values_names_the_way(tmp_path: Path) -> None:
             sent(store, only(log(tmp_path, 30)))
 
 
-def test_a_run_that_goes_on_gets_its_new_values(tmp_path: Path) -> None:
+def test_a_run_that_continues_gets_its_new_values(tmp_path: Path) -> None:
     one = recorded(only(log(tmp_path)))
     (whole,) = parts_of(one, {}, [], 10**6)
     several = list(parts_of(one, {}, [], 300))

@@ -15,8 +15,8 @@ from made_runs import BEGAN, make_run
 from teho.jobs import settle as module
 from teho.jobs.settle import settle
 from teho.model.job import Job, JobState
+from teho.store.automatic import automatic_runs
 from teho.store.read import read_run
-from teho.store.unasked import unasked_runs
 
 HOUR = timedelta(hours=1)
 ENDED = Job(
@@ -50,10 +50,10 @@ def test_the_end_of_a_job(
     changes: dict[str, object],
     expected: tuple[object, ...] | None,
 ) -> None:
-    directory = make_run(home, 0, unasked=True, elapsed_s=None, cluster="puhti", gpus=1)
+    directory = make_run(home, 0, is_automatic=True, elapsed_s=None, cluster="puhti", gpus=1)
     job = msgspec.structs.replace(ENDED, **changes)
     monkeypatch.setattr(module, "accounting_of_all", lambda _, numbers: {numbers[0]: (job,)})
-    assert settle(home, unasked_runs(home)) == (expected is not None)
+    assert settle(home, automatic_runs(home)) == (expected is not None)
     end = read_run(directory).end
     found = end and (end.elapsed_s, end.exit_code, end.signal, end.job_state)
     assert found == expected
@@ -65,9 +65,9 @@ def test_one_question_for_all_jobs_without_an_end(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, elapsed_s in enumerate((None, 60.0, None)):
-        make_run(home, number, unasked=True, elapsed_s=elapsed_s, cluster="puhti")
-    make_run(home, 3, unasked=True, elapsed_s=None)  # not in a job
+        make_run(home, number, is_automatic=True, elapsed_s=elapsed_s, cluster="puhti")
+    make_run(home, 3, is_automatic=True, elapsed_s=None)  # not in a job
     asked = []
     monkeypatch.setattr(module, "accounting_of_all", lambda _, numbers: asked.append(numbers) or {})
-    assert settle(home, unasked_runs(home)) == 0
+    assert settle(home, automatic_runs(home)) == 0
     assert asked == [["4000", "4002"]]

@@ -103,7 +103,7 @@ def test_a_node_that_failed_cannot_report_what_was_used() -> None:
     assert found.cpu_s is None
 
 
-def test_the_request_is_kept_beside_the_allocation() -> None:
+def test_the_request_is_kept_with_the_allocation() -> None:
     (found,) = read(job("1", AllocTRES="cpu=128,mem=240G,node=1", ReqTRES="cpu=1,mem=2G,node=1"))
     assert (found.cores, found.cores_requested) == (128, 1)
     assert (found.memory_bytes, found.memory_requested_bytes) == (240 * GIB, 2 * GIB)
@@ -214,7 +214,7 @@ def test_memory_of_the_job_is_what_it_was_allocated() -> None:
         max_size=6,
     )
 )
-def test_any_names_and_comments_leave_the_rows_apart(texts: list[tuple[str, str]]) -> None:
+def test_any_names_and_comments_keep_the_rows_separate(texts: list[tuple[str, str]]) -> None:
     """Only a name that imitates a whole row, with id, state and exit code, could break one."""
     records = []
     for number, (name, comment) in enumerate(texts):

@@ -122,7 +122,7 @@ def test_reserved_cores_are_those_of_nodes_with_gpus(tmp_path: Path):
     ]
 
 
-def test_a_part_of_lumis_node_is_left_alone(tmp_path: Path):
+def test_a_part_of_lumis_node_is_not_bound(tmp_path: Path):
     few = Gpus("ROCR_VISIBLE_DEVICES", ["0", "1"], [None, None])
     mine = frozenset(range(1, 8)) | frozenset(range(9, 16))
     binding = bind(
@@ -136,7 +136,7 @@ def test_a_part_of_lumis_node_is_left_alone(tmp_path: Path):
     assert (binding.shared, binding.threads) == (True, 7)
 
 
-def test_elsewhere_the_bus_tells(tmp_path: Path):
+def test_elsewhere_the_bus_decides(tmp_path: Path):
     top = str(puhti(tmp_path))
     gpus = find_gpus({}, top)
     forty = frozenset(range(40))
@@ -169,7 +169,7 @@ def test_lumi_without_its_table_goes_by_the_bus(tmp_path: Path):
     ]
 
 
-def test_two_ranks_a_gpu_lie_beside_each_other(tmp_path: Path):
+def test_two_ranks_of_a_gpu_get_neighbouring_cores(tmp_path: Path):
     top = str(puhti(tmp_path))
     gpus = find_gpus({}, top)
     found = [
@@ -185,7 +185,9 @@ NEAR = st.lists(st.one_of(st.none(), POOLS.map(frozenset)), min_size=1, max_size
 
 
 @given(POOLS, NEAR, st.sampled_from([1, 8, 20]))
-def test_shares_are_equal_and_apart(pool: set[int], near: list[frozenset[int] | None], cores: int):
+def test_shares_are_equal_and_separate(
+    pool: set[int], near: list[frozenset[int] | None], cores: int
+):
     top = TREES[cores]
     shares = share_cores(frozenset(pool), near, top)
     groups = physical_cores(frozenset(pool), top)
@@ -287,7 +289,7 @@ def test_why_good_cores_stay(tmp_path: Path, gpus: Gpus, why: str):
 
 
 @pytest.mark.parametrize("per_task", [1, 2])
-def test_all_tasks_agree_where_each_sees_a_gpu_of_its_own(tmp_path: Path, per_task: int):
+def test_all_tasks_agree_if_each_sees_a_gpu_of_its_own(tmp_path: Path, per_task: int):
     # --gpus-per-task: no task knows which GPUs the others have.
     top = str(puhti(tmp_path))
     found = []
@@ -304,7 +306,7 @@ def test_all_tasks_agree_where_each_sees_a_gpu_of_its_own(tmp_path: Path, per_ta
 
 
 @pytest.mark.parametrize("started_by", ["torchrun", "Open MPI", "RANK and WORLD_SIZE"])
-def test_who_may_run_where_its_parent_may_is_not_bound(
+def test_a_task_with_the_cores_of_its_parent_is_not_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started_by: str
 ):
     # As in a container that has 8 of the machine's cores.
@@ -322,7 +324,7 @@ def test_who_may_run_where_its_parent_may_is_not_bound(
     "kind",
     [{}, {"SLURM_CPU_BIND_TYPE": "none"}, bound_by_srun(("0xff",)), bound_by_srun(("0xff",) * 2)],
 )
-def test_where_srun_binds_nobody_all_is_dealt_out(tmp_path: Path, kind: dict[str, str]):
+def test_if_srun_binds_no_task_all_cores_are_shared_out(tmp_path: Path, kind: dict[str, str]):
     # A machine with fewer cores than its Slurm believes, as a twin is.
     environment = {"SLURM_CPUS_ON_NODE": "40", **kind}
     eight = frozenset(range(8))

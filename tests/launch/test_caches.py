@@ -60,7 +60,7 @@ def test_lumis_own_folders_go_before():
     assert without.variables["MIOPEN_USER_DB_PATH"] == "/tmp/teho-cache-maija/miopen"
 
 
-def test_what_stands_in_braces_is_filled():
+def test_names_in_braces_are_replaced():
     generation = find_generation(lumi(), "workshop-2025")
     other = task()
     other.node_rank = 3

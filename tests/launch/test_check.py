@@ -98,7 +98,7 @@ def test_a_rank_that_never_comes_is_not_waited_for_beyond_the_timeout(step):
     assert "within 2 s" in output
 
 
-def test_one_rank_alone(step):
+def test_a_single_rank(step):
     alone = step(2)
     size = {"WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
     ((code, output, _),) = results([alone.start(0, size)])

@@ -39,7 +39,7 @@ def test_a_container_takes_the_environment_as_it_is():
         ("--nv", {"SINGULARITY_CONTAINALL": "0"}, False, False),
     ],
 )
-def test_what_a_container_is_told_to_keep_out(option, environment, clean, apart):
+def test_what_a_container_must_not_import(option, environment, clean, apart):
     command = ["apptainer", "exec", option, "image.sif", "python"]
     found = container_variables(command, VARIABLES, ["/tmp/a"], environment)
     prefixed = {name: value for name, value in found.items() if "ENV_" in name}
@@ -66,7 +66,7 @@ def test_what_a_container_is_told_to_keep_out(option, environment, clean, apart)
         ({"SINGULARITY_BINDPATH": "/pfs"}, "/local/a,/local/b"),
     ],
 )
-def test_folders_elsewhere_are_bound_beside_the_users_own(environment, bound):
+def test_folders_elsewhere_are_bound_with_the_users_own(environment, bound):
     found = container_variables(RUN, VARIABLES, ["/local/a", "/tmp/c", "/local/b"], environment)
     assert found == dict.fromkeys(BINDS, bound)
 

@@ -137,7 +137,7 @@ def test_models_that_differ_are_counted_by_speed(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", ["-1\n", "", None])
-def test_a_machine_that_does_not_tell(tmp_path: Path, content: str | None):
+def test_a_machine_that_does_not_report(tmp_path: Path, content: str | None):
     tree = puhti(tmp_path)
     for path in (tree / "sys/bus/pci/devices").glob("*/numa_node"):
         path.unlink() if content is None else path.write_text(content)

@@ -35,7 +35,7 @@ def test_nothing_of_teho_stays_open_or_behind():
     assert found.stdout == b"cat\0/proc/self/cmdline\0"
 
 
-def test_one_rank_alone():
+def test_a_single_rank():
     found = told()["env"]
     expected = {
         "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
@@ -119,7 +119,7 @@ def test_a_closed_stream_stays_closed(closed: str):
     )  # fmt: skip
 
 
-def test_words_for_nobody_do_not_hinder():
+def test_a_closed_stderr_does_not_hinder():
     environment = {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "4"}
     for target in ("/dev/full", None):
         if target:

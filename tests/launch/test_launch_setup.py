@@ -13,7 +13,7 @@ import pytest
 from launch_process import HOST, STEP, TELL, launch, line, told
 from launch_trees import lumi
 
-from support import TEHO
+from support import SOAK, TEHO
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_mistake_names_rank_and_host(words, environment, parts):
     assert [part for part in [f" on {HOST}: ", *parts] if part not in text] == []
 
 
-def test_nobody_tells_where_rank_0_is():
+def test_the_node_of_rank_0_is_not_reported():
     pmi = {"PMI_RANK": "3", "PMI_SIZE": "4", "PMI_LOCAL_RANK": "1", "PMI_LOCAL_SIZE": "2"}
     text = line(launch("--", "true", env=pmi), 2)
     assert f"rank 3 on {HOST}: PMI does not report its nodes" in text
@@ -136,7 +136,7 @@ def test_a_container_gets_what_it_needs(tmp_path: Path):
         assert found["APPTAINER_BIND"].startswith(f"/pfs,{root},")
 
 
-def test_a_task_of_a_batch_script_is_told_how_to_start_all():
+def test_a_task_of_a_batch_script_shows_how_to_start_all():
     job = {"SLURM_JOB_ID": "1234", "SLURM_NTASKS": "8", "SLURM_PROCID": "0"}
     text = line(launch("--", "true", env=job), 0)
     assert "only one task runs, but the job has 8 tasks: write `srun teho launch -- …`" in text
@@ -188,17 +188,20 @@ def test_a_system_that_refuses(tmp_path: Path, more: bool):
     assert "the cores of rank 0 are not changed: the system " in text
 
 
-def test_two_hundred_and_fifty_six_ranks_together(tmp_path: Path):
+@pytest.mark.soak
+def test_many_ranks_together(tmp_path: Path):
+    nodes = 32 if SOAK else 8  # with eight ranks each
+    count = 8 * nodes
     step = {
-        **STEP, "SLURM_STEP_NODELIST": "n[001-032]", "SLURM_STEP_NUM_TASKS": "256",
-        "SLURM_STEP_TASKS_PER_NODE": "8(x32)", "CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7",
+        **STEP, "SLURM_STEP_NODELIST": f"n[001-{nodes:03}]", "SLURM_STEP_NUM_TASKS": str(count),
+        "SLURM_STEP_TASKS_PER_NODE": f"8(x{nodes})", "CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7",
         "TMPDIR": str(tmp_path), "USER": "maija", "HOME": str(tmp_path),
     }  # fmt: skip
     (tmp_path / ".cache").mkdir()
     (tmp_path / ".cache" / "pip").mkdir()
     words = ["sh", "-c", 'echo "$RANK $LOCAL_RANK $NODE_RANK $MASTER_ADDR $MASTER_PORT"']
     ranks = []
-    for rank in range(256):
+    for rank in range(count):
         node, local = divmod(rank, 8)
         own = {"SLURM_PROCID": rank, "SLURM_LOCALID": local, "SLURM_NODEID": node}
         environment = {**os.environ, **step, **{name: str(value) for name, value in own.items()}}
@@ -212,7 +215,7 @@ def test_two_hundred_and_fifty_six_ranks_together(tmp_path: Path):
     assert {process.returncode for process in ranks} == {0}
     lines = [out.split() for out, _ in said]
     assert [(int(line[0]), int(line[1]), int(line[2])) for line in lines] == [
-        (rank, rank % 8, rank // 8) for rank in range(256)
+        (rank, rank % 8, rank // 8) for rank in range(count)
     ]
     assert len({(line[3], line[4]) for line in lines}) == 1
     assert lines[0][3] == "n001"

@@ -95,7 +95,7 @@ def test_a_cluster_of_the_users_own_comes_whole():
     ],
     ids=lambda text: text[-30:],
 )  # fmt: skip
-def test_a_site_that_does_not_read_is_said(text: str):
+def test_an_unreadable_site_is_reported(text: str):
     with pytest.raises(
         InputError, match=r"TEHO_SITE cannot be read: .*teho plan --script"
     ) as caught:

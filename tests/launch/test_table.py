@@ -111,7 +111,7 @@ def test_a_laptop(show: Show, tmp_path: Path):
     check_golden(DATA / "table-laptop.txt", text)
 
 
-def test_a_shared_node_is_left_alone(show: Show, tmp_path: Path):
+def test_a_shared_node_is_not_bound(show: Show, tmp_path: Path):
     text = show({**UNEVEN, "SLURM_CPUS_ON_NODE": "6"}, frozenset(range(12)), tmp_path)
     assert "0–11 (shared)" in text
     assert "on this node, the job has 6 cores, but the system lets it run on 12" in text
@@ -119,7 +119,7 @@ def test_a_shared_node_is_left_alone(show: Show, tmp_path: Path):
     assert "Note" not in silent
 
 
-def test_ranks_of_which_nobody_tells_are_counted(show: Show, tmp_path: Path):
+def test_ranks_without_a_reported_number_are_counted(show: Show, tmp_path: Path):
     mpi = {
         "OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "8", "MASTER_ADDR": "n1",
         "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
@@ -137,7 +137,7 @@ def test_thousands_of_ranks_are_not_all_shown(show: Show, tmp_path: Path):
     assert len(text) < 30_000
 
 
-def test_only_rank_0_speaks(show: Show, tmp_path: Path):
+def test_only_rank_0_prints(show: Show, tmp_path: Path):
     other = {**UNEVEN, "SLURM_PROCID": "1", "SLURM_NODEID": "1"}
     assert show(other, frozenset(range(12)), tmp_path) == ""
 

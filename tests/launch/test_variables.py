@@ -110,11 +110,11 @@ def test_tensorflow_finds_each_worker_where_it_runs(counts, distribution, data):
         of_step(0, (500,) * 200),
     ],
 )
-def test_where_tensorflow_cannot_be_told(step: Task):
+def test_layouts_that_tensorflow_cannot_use(step: Task):
     assert "TF_CONFIG" not in rank_variables(step, "n1", "14242")
 
 
-def test_the_longest_that_tensorflow_is_told():
+def test_the_longest_list_for_tensorflow():
     found = rank_variables(of_step(0, (4,) * 1500), "n1", "14242")["TF_CONFIG"]
     assert 60_000 < len(found) < 100_000
     assert len(rank_places(of_step(0, (4,) * 1500))) == 6000
@@ -190,7 +190,7 @@ def test_processes_of_a_launcher(command: str, gpus: Gpus, count: int):
     assert inner_processes(command.split(), gpus, step, {}) == count
 
 
-def test_torchrun_is_told_what_its_options_would_say():
+def test_torchrun_gets_the_values_of_its_options():
     step = of_step(1, (1, 1))
     step.key = "slurm-oak-1234.0"
     found = torchrun_variables(step, FOUR, "n1", "14242", {})

@@ -7,7 +7,8 @@ import sys
 from noting import NOTES, STEPS, leave, note_environment
 
 if __name__ == "__main__":
-    import train_ddp
+    import without_compiler  # noqa: F401
+    import train_ddp  # isort: skip
 
     note_environment()
     sys.argv[1:] = ["--steps", str(STEPS), "--gradients", str(NOTES)]

@@ -87,7 +87,7 @@ def test_a_function(node: Node):
     assert (train.energy.energy_j, train.energy.power_w) == pytest.approx((3000, 600))
 
 
-def test_calls_within_calls_are_measured_apart(node: Node):
+def test_calls_within_calls_are_measured_separately(node: Node):
     node.has(Scenario(("gpus 1", "0 0 50 1000 400")))
     found: list[object] = []
 

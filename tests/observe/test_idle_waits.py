@@ -49,7 +49,7 @@ def found(process: subprocess.Popen[bytes], state: State) -> IdleProcess:
     def is_there() -> bool:
         waits = IdleWaits()
         for elapsed_s in (1.0, 2.0, 200.0):
-            waits.look({"node": {"job_cpu_s": 0.0}}, {process.pid}, elapsed_s)
+            waits.check({"node": {"job_cpu_s": 0.0}}, {process.pid}, elapsed_s)
         if waits.found and waits.found.processes:
             results.append(waits.found.processes[0])
         return bool(results) and results[-1].state == state.value
@@ -111,39 +111,39 @@ def test_only_the_processes_without_children_count(
     child = int(started[0].stdout.readline())
     waits = IdleWaits()
     for elapsed_s in (1.0, 200.0):
-        waits.look({"node": {"job_cpu_s": 0.0}}, {started[0].pid, child}, elapsed_s)
+        waits.check({"node": {"job_cpu_s": 0.0}}, {started[0].pid, child}, elapsed_s)
     os.kill(child, 9)
     assert waits.found is not None
     assert [one.pid for one in waits.found.processes] == [child]
 
 
-def test_it_looks_only_after_minutes_and_forgets_a_program_that_works_again(
+def test_it_reads_only_after_minutes_and_forgets_a_program_that_works_again(
     started: list[subprocess.Popen[bytes]],
 ) -> None:
     started.append(subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL))
     waits = IdleWaits()
     pids = {started[0].pid}
 
-    def look(elapsed_s: float, cpu_s: float) -> bool:
-        return waits.look({"node": {"job_cpu_s": cpu_s}}, pids, elapsed_s)
+    def check(elapsed_s: float, cpu_s: float) -> bool:
+        return waits.check({"node": {"job_cpu_s": cpu_s}}, pids, elapsed_s)
 
-    assert not look(10.0, 40.0)
-    assert not look(20.0, 40.0)
-    assert not look(139.0, 40.0)
-    assert look(140.0, 40.0)
+    assert not check(10.0, 40.0)
+    assert not check(20.0, 40.0)
+    assert not check(139.0, 40.0)
+    assert check(140.0, 40.0)
     assert waits.found is not None
     assert waits.found.since_s == 20.0
-    assert not look(150.0, 40.0)  # not each second
-    assert look(200.0, 40.0)  # now it is known that it did not wake up
-    assert not look(260.0, 40.0)  # and nothing has changed
-    assert look(261.0, 41.0)
+    assert not check(150.0, 40.0)  # not each second
+    assert check(200.0, 40.0)  # now it is known that it did not wake up
+    assert not check(260.0, 40.0)  # and nothing has changed
+    assert check(261.0, 41.0)
     assert waits.found is None
-    assert not look(262.0, 41.0)
-    assert not look(263.0, 41.0)
+    assert not check(262.0, 41.0)
+    assert not check(263.0, 41.0)
 
 
-def test_without_a_reading_nothing_is_said() -> None:
-    assert not IdleWaits().look({}, {1}, 500.0)
+def test_without_a_reading_nothing_is_reported() -> None:
+    assert not IdleWaits().check({}, {1}, 500.0)
 
 
 RECEIVES = """
@@ -160,7 +160,7 @@ while os.read(end, 1): pass
 
 
 @pytest.mark.parametrize(("program", "wakes_up"), [(RECEIVES, True), (THREADS, False)])
-def test_a_program_that_goes_on_wakes_up(
+def test_a_program_that_continues_wakes_up(
     started: list[subprocess.Popen[bytes]], program: str, wakes_up: bool
 ) -> None:
     started.append(
@@ -172,10 +172,10 @@ def test_a_program_that_goes_on_wakes_up(
     started[0].stdout.readline()
     waits, elapsed_s = IdleWaits(), 0.0
 
-    def look() -> bool:
+    def check() -> bool:
         nonlocal elapsed_s
         elapsed_s += 1.0
-        waits.look({"node": {"job_cpu_s": 0.0}}, {started[0].pid}, elapsed_s)
+        waits.check({"node": {"job_cpu_s": 0.0}}, {started[0].pid}, elapsed_s)
         time.sleep(0.1)
         assert waits.found is not None
         return waits.found.processes[0].wakes_up
@@ -183,6 +183,6 @@ def test_a_program_that_goes_on_wakes_up(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_waits, "_FIRST_S", 0.0)
         patch.setattr(idle_waits, "_EVERY_S", 1.0)
-        assert look()  # not known yet
-        found = [look() for _ in range(5)]
+        assert check()  # not known yet
+        found = [check() for _ in range(5)]
     assert found[1:] == [wakes_up] * 4

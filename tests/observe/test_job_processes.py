@@ -70,7 +70,7 @@ def test_by_the_variables_of_another_scheduler(
         (CGROUP.format("47110", "3"), False, False),
     ],
 )
-def test_by_the_cgroup_where_the_environment_says_nothing(
+def test_by_the_cgroup_if_the_environment_has_no_variables(
     cgroup: str, in_script: bool, from_outside: bool, tmp_path: Path
 ) -> None:
     directory = process(tmp_path, {}, cgroup)
@@ -90,7 +90,7 @@ def test_a_process_that_has_ended_is_none(tmp_path: Path) -> None:
     assert not JobProcesses("4711", None)(str(tmp_path))
 
 
-def test_a_mark_holds_in_its_own_job_alone() -> None:
+def test_a_mark_counts_only_in_its_own_job() -> None:
     assert new_mark(STEP) == f"4711.{os.getpid()}"
     assert is_recorded({**STEP, "TEHO_RECORDED_JOB": MARK})
     # A job that was submitted from inside another one inherits its variables.

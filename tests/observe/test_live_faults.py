@@ -77,12 +77,12 @@ def test_a_viewer_on_a_full_disk_says_so_and_is_seen_as_soon_as_there_is_room(
     assert viewer.problem == f"{lease_folder(small)}: No space left on device"
     assert names(lease_folder(small)) == []  # no half-written file is left
     publisher = Publisher(small, NAME, 1)
-    publisher.look(time.monotonic())
+    publisher.read_leases(time.monotonic())
     assert not publisher.watching(time.monotonic())
     filler.unlink()
     viewer.poll(0.0)
     assert viewer.problem == ""
-    publisher.look(time.monotonic())
+    publisher.read_leases(time.monotonic())
     assert publisher.watching(time.monotonic())
     filler = fill(small)
     viewer.poll(0.0)
@@ -103,7 +103,7 @@ def test_the_file_of_a_sample_on_a_full_disk_is_the_older_one(small: Path) -> No
         nonlocal second
         second += 1
         now_s = 100.0 + 0.06 * second  # the lease, which cannot be renewed, is valid for 20 s
-        publisher.look(now_s)
+        publisher.read_leases(now_s)
         publisher.publish(sample(float(second)), now_s)
 
     def filed_s() -> float:
@@ -139,7 +139,7 @@ def shared() -> Iterator[Path]:
 
 def is_watched(run: Path) -> bool:
     publisher = Publisher(run, NAME, 1)
-    publisher.look(0.0)
+    publisher.read_leases(0.0)
     return publisher.watching(0.0)
 
 
@@ -158,7 +158,7 @@ def test_only_the_lease_of_the_recorders_own_user_counts(shared: Path, mode: int
 
 
 @root
-def test_the_lease_that_a_viewer_writes_can_be_read_by_its_user_alone(shared: Path) -> None:
+def test_only_its_user_can_read_the_lease_of_a_viewer(shared: Path) -> None:
     def modes() -> tuple[int, int]:
         viewer = Viewer(shared, [NODE])
         (path,) = lease_folder(shared).iterdir()

@@ -278,7 +278,7 @@ def test_a_pause_that_ends_is_no_hang(
     assert recording.named_s is None
 
 
-def test_a_run_that_goes_on_again_is_not_called_stuck_for_long(
+def test_a_run_that_continues_is_not_called_stuck_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hang_s = 10 * HOUR_S
@@ -313,7 +313,7 @@ def test_a_run_that_goes_on_again_is_not_called_stuck_for_long(
         (lambda _: (11, False), 60),
     ],
 )
-def test_a_long_run_that_goes_on_has_few_slices(
+def test_a_long_run_that_continues_has_few_slices(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     line_at: Callable[[float], tuple[int, bool]],

@@ -171,7 +171,7 @@ def test_thousands_of_short_processes_leave_no_event() -> None:
 
 def test_the_number_of_events_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_functions, "_MOST_OF_ALL", 1)
-    program = sampled(built(tmp_path, "lock"), "60")
+    program = sampled(built(tmp_path, "lock"), "60", samples=12)
     assert program.threads == 1
 
 
@@ -195,7 +195,7 @@ def test_if_the_kernel_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     functions.close()
 
 
-def test_nothing_is_said_if_there_was_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_program_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     functions = NativeFunctions()
     functions.read({})
     functions.close()

@@ -95,7 +95,7 @@ def step() -> Iterator[subprocess.Popen[bytes]]:
         task.kill()
 
 
-def test_it_records_until_told_to_end(node: Node, directory: Path) -> None:
+def test_it_records_until_it_is_ended(node: Node, directory: Path) -> None:
     node.order(directory)
     assert node.hear() == {"node": "n2", "place": str(directory), "shared": True}
     time.sleep(0.5)
@@ -112,7 +112,7 @@ def test_without_orders_there_is_nothing_to_do(node: Node) -> None:
     assert (node.process.returncode, out) == (0, "")
 
 
-def test_where_the_recording_is_not_to_be_seen_it_keeps_a_part(
+def test_if_the_recording_cannot_be_seen_it_keeps_a_part(
     node: Node, home: Path, tmp_path: Path
 ) -> None:
     node.order(tmp_path / "elsewhere" / node.run.id)
@@ -126,7 +126,7 @@ def test_where_the_recording_is_not_to_be_seen_it_keeps_a_part(
     assert run_state(run, place) is RunState.INTERRUPTED
 
 
-def test_where_nothing_can_be_written_it_says_so(node: Node, home: Path, tmp_path: Path) -> None:
+def test_if_nothing_can_be_written_it_says_so(node: Node, home: Path, tmp_path: Path) -> None:
     home.write_text("a file in its place")
     node.order(tmp_path / "elsewhere")
     said = node.end()

@@ -69,7 +69,7 @@ def publish_until_received(
 
 def test_a_sample_reaches_a_viewer_over_a_connection(run: Path) -> None:
     viewer, publisher = Viewer(run, [node()]), Publisher(run, HERE, 1)
-    publisher.look(time.monotonic())
+    publisher.read_leases(time.monotonic())
     assert publisher.watching(time.monotonic())
     publish_until_received(publisher, viewer, "connection")
     received = viewer.newest[HERE]
@@ -78,7 +78,7 @@ def test_a_sample_reaches_a_viewer_over_a_connection(run: Path) -> None:
     assert received.before.elapsed_s < received.sample.elapsed_s
     viewer.close()
     assert list(lease_folder(run).iterdir()) == []
-    publisher.look(time.monotonic())
+    publisher.read_leases(time.monotonic())
     assert not publisher.watching(time.monotonic())
     publisher.close()
 
@@ -105,13 +105,13 @@ def test_the_first_sample_waits_for_the_connection(
     publisher.close()
 
 
-def test_many_nodes_are_connected_by_one_look(run: Path) -> None:
+def test_many_nodes_are_connected_by_one_reading(run: Path) -> None:
     """A screen looks only twice per second, and must not need half a minute for 64 nodes."""
     names = [f"n{number}" for number in range(64)]
     viewer = Viewer(run, [node(HERE), *map(node, names)])
     publishers = {name: Publisher(run, name, 1) for name in names}
     for publisher in publishers.values():
-        publisher.look(time.monotonic())
+        publisher.read_leases(time.monotonic())
     reached = [next(iter(publisher._viewers.values())) for publisher in publishers.values()]
     wait_for(lambda: all(one._socket is not None for one in reached))
     for name, publisher in publishers.items():
@@ -125,12 +125,12 @@ def test_many_nodes_are_connected_by_one_look(run: Path) -> None:
 
 def test_a_node_that_starts_later_is_watched_too(run: Path) -> None:
     viewer, publisher = Viewer(run, []), Publisher(run, HERE, 1)
-    publisher.look(time.monotonic())
+    publisher.read_leases(time.monotonic())
     viewer.add([node()])
     viewer._renew()  # the address on the route to the node is known only now
 
     def look_and_publish() -> bool:
-        publisher.look(time.monotonic())
+        publisher.read_leases(time.monotonic())
         publisher.publish(sample(time.monotonic()), time.monotonic())
         viewer.poll(0.05)
         return HERE in viewer.newest and viewer.newest[HERE].way == "connection"
@@ -149,7 +149,7 @@ def test_without_more_threads_the_sample_is_a_file(
     monkeypatch.setattr(threading.Thread, "start", refuse)
     lease(run, addresses=("127.0.0.1:9",))
     publisher = Publisher(run, HERE, 1)
-    publisher.look(0.0)
+    publisher.read_leases(0.0)
     publisher.publish(sample(1.0), 0.0)
     assert now_file(run, HERE).exists()
     publisher.close()
@@ -180,7 +180,7 @@ def test_the_lease_of_a_connected_viewer_is_not_read_again(
 
 def test_two_viewers_get_each_sample(run: Path) -> None:
     viewers, publisher = [Viewer(run, [node()]) for _ in range(2)], Publisher(run, HERE, 1)
-    publisher.look(time.monotonic())
+    publisher.read_leases(time.monotonic())
     for viewer in viewers:
         publish_until_received(publisher, viewer, "connection")
         viewer.close()
@@ -193,7 +193,7 @@ def test_if_the_viewer_cannot_be_reached_the_sample_is_a_file(
     monkeypatch.setattr(Viewer, "_own_addresses", lambda _: ["127.0.0.1:9"])  # nobody listens
     viewer, publisher = Viewer(run, [node()]), Publisher(run, HERE, 1)
     monkeypatch.setattr("teho.observe.viewer._FILE_S", 0.0)
-    publisher.look(time.monotonic())
+    publisher.read_leases(time.monotonic())
     publish_until_received(publisher, viewer, "file")
     publisher.close()
     assert not now_file(run, HERE).exists()
@@ -218,7 +218,7 @@ def test_the_id_of_another_user_is_sent_but_not_stored(
         ProcessNow(pid=pid, parent=1, command="x", resident_bytes=1, threads=1, owner=owner)
         for pid, owner in enumerate(OWNERS)
     ]
-    publisher.look(time.monotonic())
+    publisher.read_leases(time.monotonic())
     publish_until_received(publisher, viewer, way, processes)
     received = viewer.newest[HERE].sample.processes
     assert [one.owner for one in received] == list(owners)
@@ -228,7 +228,7 @@ def test_the_id_of_another_user_is_sent_but_not_stored(
     viewer.close()
 
 
-def test_a_lease_whose_viewer_cannot_be_reached_is_read_as_seldom_as_files_are_written(
+def test_the_lease_of_an_unreachable_viewer_is_read_as_seldom_as_files_are_written(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed, opened = [], []
@@ -306,14 +306,14 @@ def test_a_viewer_reads_only_the_files_that_were_replaced(
 def test_many_nodes_write_their_files_less_often(run: Path) -> None:
     lease(run)
     publisher = Publisher(run, HERE, 1000)
-    publisher.look(100.0)
+    publisher.read_leases(100.0)
     written = []
     for second in range(100):
         publisher.publish(sample(float(second)), 100.0 + second)
         written.append(now_file(run, HERE).stat().st_ino)
         # The lease is renewed: it would expire after 20 s.
         lease(run, number=second)
-        publisher.look(100.0 + second)
+        publisher.read_leases(100.0 + second)
     assert len(set(written)) == 2  # 1,000 nodes replace 12 files per second: one each in 83 s
 
 
@@ -348,13 +348,13 @@ def test_many_nodes_list_an_unchanged_folder_less_often(
     run: Path, node_count: int, looks: int
 ) -> None:
     changes = RunChanges(run, node_count)
-    counts = [changes.count(20.0 * look) for look in range(31)]
+    counts = [changes.count(20.0 * number) for number in range(31)]
     assert counts.index(2) == looks
     assert counts.count(1) == looks
 
 
 @pytest.mark.parametrize(("node_count", "looks"), [(1, 100), (5, 13), (11, 5), (1000, 5)])
-def test_many_nodes_look_for_leases_less_often(run: Path, node_count: int, looks: int) -> None:
+def test_many_nodes_read_leases_less_often(run: Path, node_count: int, looks: int) -> None:
     changes = RunChanges(run, node_count)
     for second in range(100):
         os.utime(run, (second, second))
@@ -381,7 +381,7 @@ def test_the_lease_of_another_user_is_ignored(run: Path, monkeypatch: pytest.Mon
     lease(run)
     monkeypatch.setattr(publisher_module.os, "getuid", lambda: os.geteuid() + 1)
     publisher = Publisher(run, HERE, 1)
-    publisher.look(0.0)
+    publisher.read_leases(0.0)
     assert not publisher.watching(0.0)
 
 
@@ -389,14 +389,14 @@ def test_the_lease_of_another_user_is_ignored(run: Path, monkeypatch: pytest.Mon
 def test_a_damaged_lease_is_ignored(run: Path, content: bytes) -> None:
     (lease_folder(run) / "v.json").write_bytes(content)
     publisher = Publisher(run, HERE, 1)
-    publisher.look(0.0)
+    publisher.read_leases(0.0)
     assert not publisher.watching(0.0)
 
 
 def test_an_address_that_is_no_address_does_no_harm(run: Path) -> None:
     lease(run, addresses=("nonsense", "127.0.0.1:x", ":", "127.0.0.1:99999"))
     publisher = Publisher(run, HERE, 1)
-    publisher.look(0.0)
+    publisher.read_leases(0.0)
 
     def is_filed() -> bool:
         publisher.publish(sample(1.0), 0.0)
@@ -411,7 +411,7 @@ def test_a_viewer_that_does_not_read_stops_nothing(run: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         lease(run, addresses=(f"127.0.0.1:{listener.getsockname()[1]}",), token="t")
         publisher = Publisher(run, HERE, 1)
-        publisher.look(time.monotonic())
+        publisher.read_leases(time.monotonic())
         peer, _ = listener.accept()
         large = {f"metric{number}": 1.0 for number in range(20_000)}
         began_s = time.monotonic()
@@ -476,7 +476,7 @@ def test_a_stranger_is_not_listened_to(run: Path, line: bytes) -> None:
     viewer.close()
 
 
-def test_a_node_speaks_only_for_itself(run: Path) -> None:
+def test_a_node_reports_only_itself(run: Path) -> None:
     viewer = Viewer(run, [node(), node("other")])
     first = msgspec.json.encode({"token": viewer._token, "node": HERE})
     forged, own = (msgspec.json.encode(sample(1.0, name)) for name in ("other", HERE))

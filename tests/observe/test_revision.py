@@ -77,7 +77,7 @@ def test_every_way_git_stores_a_commit(repository: Path, tmp_path: Path) -> None
     ["", "ref: refs/heads/none", "ref: ../../secret", "ref: refs/../../../secret", "ref: /secret",
      "0123abc", "ref:refs/heads/main", "g" * 40, "\\0" * 40],
 )  # fmt: skip
-def test_what_only_looks_like_a_repository(tmp_path: Path, head: str) -> None:
+def test_what_only_resembles_a_repository(tmp_path: Path, head: str) -> None:
     (tmp_path / "secret").write_text("a" * 40)
     folder = tmp_path / "project"
     (folder / ".git/refs").mkdir(parents=True)

@@ -156,9 +156,9 @@ def test_the_first_sample_of_a_node_with_a_right_clock_has_its_age(
     viewer.close()
 
 
-def test_rows_that_were_read_late_are_not_younger_than_the_last_look() -> None:
+def test_rows_that_were_read_late_are_not_younger_than_the_last_reading() -> None:
     ages = FileAges()
-    ages.looked("rows n1")
+    ages.note_read("rows n1")
     assert ages.age_s("rows n1", 0.0) == pytest.approx(0.0, abs=1.0)
     assert ages.age_s("rows n2", 0.0) > 1e6
 

@@ -35,14 +35,14 @@ def test_the_first_readings_make_no_row_and_the_second_do() -> None:
     assert (row["elapsed_s"], row["span_s"], row["kind"]) == (1.0, 1.0, "node")
 
 
-def test_a_counter_that_begins_anew_goes_on_growing() -> None:
+def test_a_counter_that_was_reset_continues_to_grow() -> None:
     one = sampler()
     one.begin({"gpu": {"gpu_energy_j": 1000.0}}, 0)
     rows = [one.add({"gpu": {"gpu_energy_j": v}}, t)[0] for t, v in ((1, 1400.0), (2, 30.0))]
     assert [row["gpu_energy_j"] for row in rows] == [400.0, 430.0]
 
 
-def test_a_counter_whose_source_was_opened_anew_was_not_reset(tmp_path: Path) -> None:
+def test_a_counter_whose_source_was_opened_again_was_not_reset(tmp_path: Path) -> None:
     """The MI100's is full every 65.5 kJ: how often it was nobody knows after a new opening."""
     tree = build_mi100(tmp_path)
     gpu, one = tree.gpus[0], sampler()
@@ -63,7 +63,7 @@ def test_a_counter_whose_source_was_opened_anew_was_not_reset(tmp_path: Path) ->
     assert row["gpu_energy_j"] == pytest.approx(125_000, rel=1e-6)
 
 
-def test_what_grew_until_its_source_was_opened_anew_counts() -> None:
+def test_growth_until_the_source_was_opened_again_counts() -> None:
     one = sampler()
     one.begin({"gpu": {"gpu_energy_j": 1000.0}}, 0)
     one.resume({"gpu": {"gpu_energy_j": 1300.0}, "late": {"gpu_energy_j": 7000.0}}, 1)

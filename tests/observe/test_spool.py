@@ -73,7 +73,7 @@ def test_what_a_living_process_writes_is_not_taken_away(folder: Path, tmp_path: 
     assert file.exists()
 
 
-def test_a_folder_is_full_when_probes_hold_it_for_full(
+def test_a_folder_is_full_if_probes_report_it_as_full(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = spool_module._INJECT / "_teho_probe" / "lines.py"

@@ -92,7 +92,7 @@ def test_a_python_that_is_built_for_an_old_system_keeps_it_too(home: Path, tmp_p
     assert kept(home) == b"x\n"
 
 
-def test_that_the_disk_is_full_is_told(home: Path) -> None:
+def test_a_full_disk_is_reported(home: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*RUN, "yes"], stdout=full, check=False)
     assert done.returncode == -signal.SIGPIPE

@@ -20,7 +20,7 @@ SLEEP = "import time; time.sleep({seconds})"
 
 
 def test_eight_tasks_on_two_nodes_make_one_recording(tmp_path: Path) -> None:
-    codes, said = wait(start(tmp_path, [SLEEP.format(seconds=1)] * 8, nodes=2))
+    codes, said = wait(start(tmp_path, [SLEEP.format(seconds=1)] * 8, nodes=2, report="brief"))
     assert codes == [0] * 8
     directory = only_run(tmp_path)
     run = read_run(directory)
@@ -115,9 +115,7 @@ def test_the_first_failure_is_the_steps_own(tmp_path: Path) -> None:
     assert ends == {0: (0, None), 1: (3, None), 2: (None, 9)}
 
 
-def test_a_job_that_is_queued_again_is_recorded_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_requeued_job_is_recorded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for count in ("0", "1"):
         monkeypatch.setenv("SLURM_RESTART_COUNT", count)
         wait(start(tmp_path, [SLEEP.format(seconds=0.2)] * 2, nodes=1))
@@ -130,7 +128,7 @@ def test_steps_of_one_job_are_recordings_of_their_own(tmp_path: Path) -> None:
     assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
-def test_a_killed_recorder_leaves_the_programs_and_the_other_node_alone(tmp_path: Path) -> None:
+def test_a_killed_recorder_harms_neither_programs_nor_the_other_node(tmp_path: Path) -> None:
     # The programs run until `wait` closes their input, however late the recorder starts.
     tasks = start(tmp_path, ["import sys; sys.stdin.read()"] * 4, nodes=2)
     node = tmp_path / "runs"
@@ -160,7 +158,7 @@ def start_and_signal(home: Path, number: int) -> list[subprocess.Popen[str]]:
     return tasks
 
 
-def test_tasks_that_are_killed_outright_tell_no_end(tmp_path: Path) -> None:
+def test_killed_tasks_report_no_end(tmp_path: Path) -> None:
     tasks = start_and_signal(tmp_path, signal.SIGKILL)
     wait(tasks)
     directory = only_run(tmp_path)

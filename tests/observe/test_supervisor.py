@@ -43,11 +43,13 @@ def run(*command: str, **options) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.drawn(2, always=("0", "127"))
 @pytest.mark.parametrize("code", [0, 1, 2, 77, 126, 127, 128, 255])
 def test_the_exit_code_is_the_programs(code: int) -> None:
     assert run("sh", "-c", f"exit {code}").returncode == code
 
 
+@pytest.mark.drawn(2, always=("SIGKILL",))
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGINT", "SIGSEGV", "SIGUSR1", "SIGPIPE"])
 def test_death_by_a_signal_is_passed_on(name: str) -> None:
     number = getattr(signal, name)
@@ -117,6 +119,9 @@ def test_a_terminal_that_is_gone_is_no_failure(monkeypatch: pytest.MonkeyPatch) 
     gone = open(terminal, "w")  # noqa: PTH123, SIM115 - a descriptor, which cannot be flushed
     monkeypatch.setattr(sys, "stderr", gone)
     say("recording")
+    # It really cannot be written.
+    with pytest.raises(OSError, match="Input/output error"):
+        os.write(gone.fileno(), b"recording")
     with contextlib.suppress(OSError):
         gone.close()
 
@@ -209,10 +214,11 @@ class Listening:
         return self.process.stdout.readline().decode().strip() if ready else ""
 
 
+@pytest.mark.drawn(2, always=("SIGINT", "SIGTERM"))
 @pytest.mark.parametrize(
     "name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGCONT", "SIGWINCH"]
 )
-def test_a_signal_to_teho_alone_reaches_the_program_once(name: str) -> None:
+def test_a_signal_to_only_teho_reaches_the_program_once(name: str) -> None:
     with Listening() as listening:
         os.kill(listening.process.pid, getattr(signal, name))
         assert listening.line() == name
@@ -325,7 +331,7 @@ def test_job_control_of_an_interactive_shell() -> None:
     assert terminal.end() == 0
 
 
-def test_orphans_are_adopted_and_do_not_hold_the_prompt() -> None:
+def test_orphans_are_adopted_and_do_not_delay_the_prompt() -> None:
     # The inner sleep is orphaned at once; `teho` ends with the program, not with the orphan.
     began = time.monotonic()
     result = run("sh", "-c", "(sleep 30 > /dev/null 2>&1 & echo $!) ; exit 5")

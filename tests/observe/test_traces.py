@@ -30,26 +30,26 @@ def spool(tmp_path: Path) -> Path:
 
 def test_a_plan_is_passed_on_once(run: Path, spool: Path) -> None:
     traces = Traces(str(spool), run, "g1", RunChanges(run, 3))
-    traces.look(0.0)
+    traces.check(0.0)
     assert not list(spool.iterdir())
     (run / "plans" / "a.json").write_text("{}")
     os.utime(run, (1, 1))
-    traces.look(3.0)  # three nodes look every 4 s
+    traces.check(3.0)  # three nodes look every 4 s
     assert not list(spool.iterdir())
-    traces.look(4.0)
+    traces.check(4.0)
     assert (spool / "profile.json").read_text() == "{}"
     (spool / "profile.json").unlink()
     os.utime(run, (2, 2))
-    traces.look(8.0)
+    traces.check(8.0)
     assert not list(spool.iterdir())
 
 
 def test_a_plan_waits_for_the_folder_of_the_probes(run: Path, tmp_path: Path) -> None:
     traces = Traces(str(tmp_path / "late"), run, "g1", RunChanges(run, 1))
     (run / "plans" / "a.json").write_text("{}")
-    traces.look(0.0)
+    traces.check(0.0)
     (tmp_path / "late").mkdir()
-    traces.look(1.0)
+    traces.check(1.0)
     assert (tmp_path / "late" / "profile.json").exists()
 
 
@@ -73,7 +73,7 @@ def test_traces_are_packed(run: Path, spool: Path) -> None:
     assert not list(spool.iterdir())
 
 
-def test_a_trace_that_cannot_be_stored_is_said_and_stays(run: Path, spool: Path) -> None:
+def test_a_trace_that_cannot_be_stored_is_reported_and_stays(run: Path, spool: Path) -> None:
     (run / "traces").write_text("not a folder")
     traces = Traces(str(spool), run, "g1", RunChanges(run, 1))
     (spool / "trace-single-1-aa.json").write_bytes(b"x")

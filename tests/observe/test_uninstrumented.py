@@ -58,12 +58,12 @@ def test_the_option_that_shuts_it_out_is_named(options: list[str], flag: str) ->
 
 
 @pytest.mark.parametrize("options", [[], ["-W", "-I"], ["-X", "-E"]])
-def test_what_only_looks_like_one_is_not_taken_for_it(options: list[str]) -> None:
+def test_what_only_resembles_one_does_not_count(options: list[str]) -> None:
     said = seen(sys.executable, *options, "-c", WAIT, "-I", "-E")
     assert "does not get PYTHONPATH" in said
 
 
-def test_others_are_not_spoken_of() -> None:
+def test_others_are_not_mentioned() -> None:
     assert not seen("sh", "-c", "printf x; read line")
     uninstrumented = Uninstrumented()
     uninstrumented.check(frozenset({os.getpid()}))  # it may be about to become another
@@ -71,7 +71,9 @@ def test_others_are_not_spoken_of() -> None:
 
 
 @pytest.mark.parametrize(("options", "is_told"), [([], False), (["-I"], True)])
-def test_beside_one_that_let_it_in_only_an_option_tells(options: list[str], is_told: bool) -> None:
+def test_next_to_an_instrumented_process_only_an_option_counts(
+    options: list[str], is_told: bool
+) -> None:
     said = seen(sys.executable, *options, "-c", WAIT, is_any_in=True)
     assert said.startswith(f"{ONE}: ") is is_told
     assert bool(said) is is_told
@@ -130,12 +132,12 @@ def test_the_report_says_that_python_shut_it_out(option: str, home: Path) -> Non
     assert "Where the time went" not in said
 
 
-def test_the_report_says_nothing_where_there_is_no_python(static: Path, home: Path) -> None:
+def test_the_report_says_nothing_without_python(static: Path, home: Path) -> None:
     assert NOBODY not in report(str(static))
     assert NOBODY not in report("sh", "-c", "sleep 1; :")
 
 
-def test_the_report_says_nothing_where_the_probe_is_in(home: Path) -> None:
+def test_the_report_says_nothing_if_the_probe_is_loaded(home: Path) -> None:
     said = report(sys.executable, "-c", UNTIL_CHECKED)
     assert NOBODY not in said
     assert ONE not in said

@@ -74,6 +74,7 @@ def job(tmp_path: Path, home: Path) -> dict[str, str]:
         "SLURMD_NODENAME": "n1",
         "SLURM_CLUSTER_NAME": "test",
         "SLURM_NTASKS": "24",
+        "TEHO_REPORT": "none",
     }
 
 
@@ -101,7 +102,9 @@ def cpu_s(home: Path, node: str) -> float:
 
 
 def test_all_nodes_are_in_one_recording(job: dict[str, str], home: Path) -> None:
-    done = run(job, "sh", "-c", "cat; exec sleep 2", stdin="what the program reads\n")
+    done = run(
+        job, "sh", "-c", "cat; exec sleep 2", stdin="what the program reads\n", TEHO_REPORT="brief"
+    )
     assert (done.returncode, done.stdout) == (0, "what the program reads\n")
     found = recorded(home)
     assert [node.name for node in found.nodes] == ["n1", "n2", "n3"]
@@ -135,9 +138,7 @@ def test_another_recordings_steps_do_not_count(job: dict[str, str], home: Path) 
     assert cpu_s(home, "n2") < 0.1
 
 
-def test_a_teho_run_in_a_step_of_a_recorded_job_is_its_command_alone(
-    job: dict[str, str], home: Path
-) -> None:
+def test_in_a_recorded_job_teho_run_only_runs_its_command(job: dict[str, str], home: Path) -> None:
     inner = f"SLURM_STEP_ID=0 SLURM_PROCID=0 {' '.join(RUN)}"
     done = run(job, "sh", "-c", f"{inner} sh -c 'echo $PPID $$ >&2; exit 3'")
     assert done.returncode == 3
@@ -194,7 +195,7 @@ def test_a_slurm_that_only_shares_cores_gets_no_steps(job: dict[str, str], home:
 
 
 def test_without_srun_this_node_is_recorded(job: dict[str, str], home: Path) -> None:
-    without = {**job, "PATH": os.environ["PATH"]}
+    without = {**job, "PATH": os.environ["PATH"], "TEHO_REPORT": "brief"}
     done = run(without, "sleep", "1")
     assert done.returncode == 0
     assert [node.name for node in recorded(home).nodes] == ["n1"]
@@ -202,7 +203,7 @@ def test_without_srun_this_node_is_recorded(job: dict[str, str], home: Path) -> 
     assert "n2 and n3 left no recording" in done.stderr
 
 
-def test_a_list_of_nodes_that_does_not_parse_costs_the_other_nodes_alone(
+def test_an_unreadable_list_of_nodes_costs_only_the_other_nodes(
     job: dict[str, str], home: Path
 ) -> None:
     assert run(job, "true", SLURM_JOB_NODELIST="n[1-").returncode == 0
@@ -210,7 +211,7 @@ def test_a_list_of_nodes_that_does_not_parse_costs_the_other_nodes_alone(
     assert "only this node is recorded: a host list" in troubles(home)
 
 
-def test_a_job_of_this_node_alone_is_no_step(job: dict[str, str], home: Path) -> None:
+def test_a_job_of_only_this_node_is_no_step(job: dict[str, str], home: Path) -> None:
     assert run(job, "sleep", "0.5", SLURM_JOB_NODELIST="n1").returncode == 0
     found = recorded(home)
     assert found.step is None

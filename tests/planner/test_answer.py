@@ -166,7 +166,7 @@ def test_grid_engine_starts_one_task_whatever_launches():
     assert (option.gpus_per_node, option.tasks_per_node) == (4, 1)
 
 
-def test_the_time_that_was_not_said_is_an_hour_or_what_the_partition_has():
+def test_the_default_time_is_an_hour_or_the_partitions():
     found = plan("puhti", time_s=None)
     assert {option.label: option.time_s for option in found.options} == {
         "gpu": 3600,

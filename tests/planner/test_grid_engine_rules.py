@@ -299,7 +299,7 @@ def quota(**fields: Any) -> Quota:
         ({"limits": {"cores": 1}, "projects": ("!*",)}, {"gpus": 0, "cpus": 2}, "2 cores"),
     ],
 )
-def test_a_quota_that_matches_holds(
+def test_a_quota_that_matches_applies(
     fields: dict[str, Any], needs: dict[str, Any], sentence: str
 ) -> None:
     found = refusal(cluster(quotas=(quota(**fields),)), **needs)
@@ -332,7 +332,7 @@ def test_a_quota_for_others_does_not(fields: dict[str, Any]) -> None:
     assert only(cluster(quotas=first), gpus=0, cpus=2).unknown == ()
 
 
-def test_a_quota_that_may_hold_is_unknown() -> None:
+def test_a_quota_that_may_apply_is_unknown() -> None:
     users = quota(limits={"cores": 1}, users=("eve",))
     assert only(cluster(quotas=(users,)), None, gpus=0, cpus=2).unknown == (
         "whether the queue starts jobs now",

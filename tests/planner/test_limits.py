@@ -133,7 +133,7 @@ def test_three_gpus_on_mahti_go_to_gpumedium():
     assert refusal.instead == "--partition gpumedium"
 
 
-def test_what_would_fit_is_said():
+def test_what_would_fit_is_shown():
     instead = {
         (cluster, label): [one.instead for one in refusals(plan(cluster, **needs), label)]
         for cluster, label, needs in [
@@ -239,7 +239,7 @@ class TestSites:
         assert types(cluster, gpus=2, gpu_memory_gib=5) == {"a100"}
         assert types(cluster, gpu_type="tiny") == {"tiny"}
 
-    def test_gpus_without_a_type_do_not_stand_for_others(self) -> None:
+    def test_gpus_without_a_type_do_not_count_for_others(self) -> None:
         mixed = self.site(gpu_of("a100", 4), gpu_of(UNTYPED, 4))
         assert types(mixed) == {"a100"}
         (unfit,) = answer(Request(gpu_type=UNTYPED), [mixed], even_if_retired=True).unfit

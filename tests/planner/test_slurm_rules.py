@@ -51,7 +51,7 @@ def cluster(
         dialect=Dialect(**told | (dialect or {})),
         account=Account(required=False, example="lab", source="S"),
         qos={"normal": Qos(source="S"), **(qos or {})}, enforced=enforced,
-        billing={"gpu": Billing(unit="hours", sum=(Term(of="cpus"),), source="S")},
+        billing={"gpu": Billing(unit="hours", sum=(Term(quantity="cpus"),), source="S")},
         counted_gpus=("a100",),
     )  # fmt: skip
 
@@ -130,7 +130,7 @@ def test_who_may_not_use_a_partition(
         assert only(cluster(GPU, **limits), None, **needs).unknown
 
 
-def test_an_account_that_is_unknown_is_no_matter_where_nothing_is_enforced() -> None:
+def test_an_unknown_account_does_not_matter_if_nothing_is_enforced() -> None:
     assert only(cluster(GPU, enforced=()), account="nowhere")
     allowed = cluster(GPU, enforced=(), accounts=("chem",))
     assert refusal(allowed, account="nowhere").kind == "account"
@@ -183,7 +183,7 @@ def _bound(names: dict[str, Qos]) -> Cluster:
     return msgspec.structs.replace(site, partitions=(msgspec.structs.replace(part, qos="bound"),))
 
 
-def test_an_associations_limits_hold_where_no_qos_has_one() -> None:
+def test_an_associations_limits_apply_if_no_qos_has_one() -> None:
     mine = Association(account="lab", default_qos="normal", qos=("normal",), max_of_job={"cpu": 4})
     assert refusal(cluster(GPU), change(associations=(mine,)), cpus=5).kind == "limit"
     above = {"normal": qos(max_of_job={"cpu": 8})}
@@ -258,7 +258,7 @@ def test_threads_of_fewer_cores_are_not_taken_for_cores() -> None:
     assert (option.node_kind, option.one_thread, option.given.cores) == ("cpu", True, 10)
 
 
-def test_single_cpus_are_given_where_kinds_differ_in_threads() -> None:
+def test_single_cpus_are_given_if_kinds_differ_in_threads() -> None:
     twice = NodeKind(
         name="smt", count=8, cores=16, threads_per_core=2, sockets=2, memory="64000MiB", source="S"
     )
@@ -296,7 +296,7 @@ def test_a_limit_that_depends_on_the_node_is_unsure() -> None:
     )
 
 
-def test_gpus_where_a_limit_on_cpus_is_no_whole_number_of_cores_are_unsure() -> None:
+def test_gpus_are_unsure_if_a_limit_on_cpus_is_not_a_whole_number_of_cores() -> None:
     def limited(most: int) -> Cluster:
         kind = msgspec.structs.replace(GPU, threads_per_core=2)
         return cluster(kind, max_cpus_per_node=most, max_cores_per_node=most // 2)
@@ -436,7 +436,7 @@ def advice(site: Cluster, **needs: Any) -> set[str]:
     return {one.kind for one in only(site, **needs).advice}
 
 
-def test_what_differs_from_the_request_is_said() -> None:
+def test_differences_from_the_request_are_reported() -> None:
     assert "whole_sockets" in advice(cluster(CPU, dialect={"gives_whole": "sockets"}), gpus=0)
     assert "whole_sockets" not in advice(cluster(CPU), gpus=0)
     memory = {"gpus": 0, "cpus": 2, "memory_mib": 3500}
@@ -454,7 +454,7 @@ def test_more_memory_than_its_cores_may_have_is_more_cores() -> None:
     assert "(40000 MiB of memory at 1000 MiB per CPU)" in found.sentence
 
 
-def test_a_default_that_is_more_than_a_node_has_is_said_for_each_gpu() -> None:
+def test_a_default_above_the_node_is_reported_for_each_gpu() -> None:
     big = only(cluster(GPU, default_memory_per_gpu="100000MiB"), gpus=2)
     assert (big.memory_per_gpu, big.memory_mib) == (True, 128000)
     small = only(cluster(GPU, default_memory_per_gpu="1000MiB"), gpus=2)
@@ -492,7 +492,7 @@ def test_a_gpu_whose_name_says_nothing_is_asked_for_by_name() -> None:
     assert only(cluster(kind), gpu_type="blue").gpu_type == "blue"
 
 
-def test_limits_that_nobody_can_judge_here_are_named() -> None:
+def test_limits_that_cannot_be_judged_here_are_named() -> None:
     limited = {"normal": Qos(max_of_job={"billing": 5, "cpu": 64}, source="S")}
     assert only(cluster(GPU, qos=limited)).unknown == (
         (

@@ -139,7 +139,7 @@ def test_every_page_without_javascript(visit: Callable[..., Any], address: str) 
         assert numbers.locator("td").first.is_visible()
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("address", PAGES)
 def test_axe_finds_nothing(visit: Callable[..., Any], address: str, scheme: str) -> None:

@@ -65,7 +65,7 @@ def pid_of(directory: Path) -> int:
     return int(json.loads((directory / "run.json").read_bytes())["supervisor_pid"])
 
 
-def test_a_run_that_does_not_go_on_has_no_events(tmp_path: Path) -> None:
+def test_a_run_that_has_ended_has_no_events(tmp_path: Path) -> None:
     with portal(tmp_path) as one:
         assert one.ask("/events?id=20260101-000000-none-aaaa").status == 404
         assert one.ask("/events?id=../x").status == 404

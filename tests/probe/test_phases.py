@@ -15,7 +15,7 @@ from teho.errors import InputError
 PACKAGE = str(Path(teho.__file__).parents[1])
 
 
-def test_they_do_nothing_and_load_nothing_where_nobody_records() -> None:
+def test_without_a_recording_they_do_nothing_and_load_nothing() -> None:
     code = """
 import sys
 before = set(sys.modules)
@@ -45,12 +45,12 @@ def test_a_phase_is_a_decorator_too() -> None:
         divide(1, by=0)
 
 
-def test_a_phase_without_a_name_is_told_so() -> None:
+def test_a_phase_without_a_name_is_refused() -> None:
     with pytest.raises(InputError, match=r'write @teho.phase\("NAME"\)'):
         teho.phase(len)  # type: ignore[arg-type]
 
 
-def test_the_time_stands_in_the_innermost_phase(probed: Probed) -> None:
+def test_the_time_counts_for_the_innermost_phase(probed: Probed) -> None:
     probed.path = PACKAGE
     probed.both(
         """
@@ -96,11 +96,11 @@ def test_phases_that_end_out_of_order_leave_none_open(probed: Probed) -> None:
         with teho.phase("outer"):
             held = left_open()
             next(held)
-            spin(0.3)
-        spin(1.5)
+            time.sleep(0.3)
+        time.sleep(1.5)
         held.close()
         if os.fork() == 0:
-            with teho.phase("of the child"): spin(1.5)
+            with teho.phase("of the child"): time.sleep(1.5)
             os._exit(0)
         os.wait()
         """

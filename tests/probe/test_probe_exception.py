@@ -43,7 +43,9 @@ def test_the_exception_that_ends_a_program(probed: Probed, python: str) -> None:
         ("import no_such_one", "ModuleNotFoundError: No module named 'no_such_one'"),
     ],
 )  # fmt: skip
-def test_its_first_line_unless_that_may_hold_a_secret(probed: Probed, code: str, text: str) -> None:
+def test_its_first_line_unless_that_may_contain_a_secret(
+    probed: Probed, code: str, text: str
+) -> None:
     probed.run(code)
     (process,) = probed.watched()
     assert process.raised is not None

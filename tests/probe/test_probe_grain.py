@@ -12,7 +12,7 @@ from support import lacks_framework
 
 pytestmark = [
     pytest.mark.skipif(bool(lacks_framework("grain")), reason=lacks_framework("grain")),
-    pytest.mark.drawn(2, group="frameworks beside PyTorch"),
+    pytest.mark.drawn(1, group="frameworks beside PyTorch"),
 ]
 
 PROGRAM = """
@@ -61,7 +61,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return done.stdout
 
 
-def test_pipelines_are_told_with_their_settings_and_waits(probed: Probed, plain: bytes) -> None:
+def test_pipelines_are_recorded_with_their_settings_and_waits(probed: Probed, plain: bytes) -> None:
     done = probed.run(program(), python=WITH_FRAMEWORKS)
     assert (done.stdout, done.returncode) == (plain, 0)
     # Workers read the same pipelines, for the main process.
@@ -148,7 +148,7 @@ def test_data_sets_in_a_data_set_are_not_read_by_the_probe(ran: Ran) -> None:
     assert ran.probed["interleaved"].stdout == b"[1, 1, 2, 2, 3, 3] [1, 2, 3]\n"
 
 
-def test_an_iterator_that_cannot_be_hashed_goes_on(ran: Ran) -> None:
+def test_an_iterator_that_cannot_be_hashed_continues(ran: Ran) -> None:
     ran.check_same("no hash")
     assert ran.probed["no hash"].returncode == 0, ran.probed["no hash"].stderr
     assert ran.probed["no hash"].stdout.endswith(b"4 5\n")

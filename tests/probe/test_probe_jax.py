@@ -9,11 +9,11 @@ from support import lacks_framework
 
 pytestmark = [
     pytest.mark.skipif(bool(lacks_framework("jax")), reason=lacks_framework("jax")),
-    pytest.mark.drawn(2, group="frameworks beside PyTorch"),
+    pytest.mark.drawn(1, group="frameworks beside PyTorch"),
 ]
 
 
-def test_what_is_compiled_is_told_by_function(probed: Probed) -> None:
+def test_compilations_are_recorded_by_function(probed: Probed) -> None:
     done = probed.both(
         """
         import inspect, jax, numpy

@@ -19,7 +19,7 @@ def main(method, seconds):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_a_worker_tells_what_it_saw_before_it_ends(probed: Probed, method: str) -> None:
+def test_a_worker_reports_what_it_saw_before_it_ends(probed: Probed, method: str) -> None:
     probed.both(WORKERS + f"if __name__ == '__main__': main({method!r}, 0.7)")
     ends = [lines[-1] for lines in probed.processes()]
     assert all("end_s" in line for line in ends)

@@ -12,7 +12,7 @@ from probe.probed import Probed
 
 
 @pytest.mark.parametrize("threads", ["1", ""])
-def test_the_library_below_numpy_is_told_with_its_threads(probed: Probed, threads: str) -> None:
+def test_the_library_below_numpy_is_recorded_with_its_threads(probed: Probed, threads: str) -> None:
     if "openblas" not in np.__config__.CONFIG["Build Dependencies"]["blas"]["name"]:
         pytest.skip("this NumPy computes with another library, which the probe does not ask")
     probed.environment = {"OPENBLAS_NUM_THREADS": threads} if threads else {}

@@ -13,7 +13,7 @@ from probe.probed import SPIN, Probed, Ran, loaders_of
 from support import lacks_framework
 from teho.model.watched import Loader
 
-pytestmark = pytest.mark.drawn(2, group="frameworks beside PyTorch")
+pytestmark = pytest.mark.drawn(1, group="frameworks beside PyTorch")
 
 needs_tensorflow = pytest.mark.skipif(
     bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow")
@@ -87,7 +87,7 @@ def pipelines_of(ran: Ran) -> dict[str, Loader]:
 
 
 @needs_tensorflow
-def test_pipelines_are_told_with_their_calls_and_waits(
+def test_pipelines_are_recorded_with_their_calls_and_waits(
     ran: tuple[Probed, Ran], tmp_path: Path
 ) -> None:
     probed, own = ran

@@ -244,7 +244,7 @@ def test_steps_of_optimizers_that_take_turns_are_one(ran: Ran) -> None:
     assert progress.last_s > progress.first_s
 
 
-def test_how_it_computes_is_told(ran: Ran) -> None:
+def test_optimizer_and_precision_are_recorded(ran: Ran) -> None:
     assert ran.probed["how"].stdout == b"torch.bfloat16\n"
     facts = facts_of(ran, "how")
     assert facts.pop("version").startswith("2.")
@@ -280,7 +280,7 @@ def test_a_newer_way_to_say_how_exactly_costs_no_other_fact(ran: Ran) -> None:
     assert (facts["devices"], facts["float32_matmul_precision"]) == (["cpu"], "tf32")
 
 
-def test_each_rank_is_told(ran: Ran) -> None:
+def test_each_rank_is_recorded(ran: Ran) -> None:
     launcher = ran.probed["ranks"]
     assert launcher.returncode == 0, launcher.stderr
     found = [one for one in ran.processes if one.parent_pid == launcher.pid and one.progress]
@@ -304,7 +304,7 @@ def test_compilers_pass_over_it(ran: Ran) -> None:
     assert process.loaders[0].batches == 3
 
 
-def test_what_it_wraps_looks_as_ever(ran: Ran) -> None:
+def test_wrapped_functions_seem_unchanged(ran: Ran) -> None:
     """Lightning reads the signature of a loader to make another of the same."""
     ran.check_same("looks")
     assert ran.probed["looks"].returncode == 0
@@ -318,7 +318,7 @@ def test_a_program_that_does_all_there_is_says_the_same(ran: Ran) -> None:
     assert (process.progress[-1].steps, process.loaders[0].batches) == (4, 12)
 
 
-def test_a_program_that_tells_its_steps_knows_better(ran: Ran) -> None:
+def test_steps_that_the_program_reports_are_preferred(ran: Ran) -> None:
     assert facts_of(ran, "told")["optimizer"] == "SGD"
     progress = ran.only("told").progress[-1]
     assert progress.steps == 3

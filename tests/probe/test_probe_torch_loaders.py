@@ -169,7 +169,7 @@ def loaders(ran: Ran) -> dict[str, Loader]:
     return loaders_of(ran.only("loaders"))
 
 
-def test_a_loader_is_told_with_its_settings_and_its_line(loaders: dict[str, Loader]) -> None:
+def test_a_loader_is_recorded_with_its_settings_and_its_line(loaders: dict[str, Loader]) -> None:
     loader = loaders["in_process"]
     assert loader.made_at
     assert loader.made_at.text == "DataLoader(Slow(), batch_size=2, drop_last=True)"
@@ -202,7 +202,7 @@ def test_who_loads_in_the_process_waits_for_all_of_it(loaders: dict[str, Loader]
 
 
 @pytest.mark.parametrize("name", ["with_workers", "with_lasting_workers"])
-def test_waiting_for_workers_is_told_apart_from_their_start(
+def test_waiting_for_workers_is_separate_from_their_start(
     loaders: dict[str, Loader], name: str
 ) -> None:
     loader = loaders[name]
@@ -271,21 +271,21 @@ def test_a_stream_has_no_number_of_samples(loaders: dict[str, Loader]) -> None:
     assert "samples" not in loaders["of_a_stream"].settings
 
 
-def test_the_size_of_a_batch_is_told_whoever_sets_it(loaders: dict[str, Loader]) -> None:
+def test_the_size_of_a_batch_is_recorded_from_any_source(loaders: dict[str, Loader]) -> None:
     assert loaders["by_a_sampler"].settings["batch_size"] == 5
     assert loaders["by_a_sampler_of_its_own"].settings["batch_size"] == 4
     assert loaders["by_a_sampler_of_its_own"].settings["batch_sampler"] == "Kinds"
     assert loaders["by_hand"].settings["batch_size"] is None
 
 
-def test_copies_of_a_loader_are_seen_where_they_are_gone_through(
+def test_copies_of_a_loader_are_seen_where_they_are_iterated(
     loaders: dict[str, Loader],
 ) -> None:
     assert loaders["copied"].batches == 0
     assert loaders["go"].batches == 4
 
 
-def test_what_a_batch_holds_is_told_of_a_tokenizers_too_and_never_as_nothing(
+def test_the_content_of_a_batch_is_recorded_for_tokenizers_too_and_never_empty(
     loaders: dict[str, Loader],
 ) -> None:
     assert loaders["of_tokens"].batch == {"bytes": 64, "dtypes": ["int64"], "samples": 2}

@@ -9,10 +9,9 @@ from support import lacks_framework
 from teho.explain.time_left import _steps_left
 from teho.model.watched import Total, WatchedProcess
 
-pytestmark = [
-    pytest.mark.skipif(bool(lacks_framework("torch")), reason=lacks_framework("torch")),
-    pytest.mark.drawn(3, group="frameworks beside PyTorch"),
-]
+pytestmark = pytest.mark.skipif(bool(lacks_framework("torch")), reason=lacks_framework("torch"))
+TRAINERS = pytest.mark.drawn(1, tests="trainers")
+"""These tests differ in the library alone, and each needs seconds to import its own."""
 
 STEPS = """
 import sys, time, torch
@@ -129,7 +128,9 @@ def check(process: WatchedProcess, library: str, total: int) -> None:
 
 def test_the_outermost_bar_of_tqdm(probed: Probed) -> None:
     probed.environment["TEHO_PROBE_STEPS"] = "1"  # so the notes are written each second
-    done = probed.forked("import torch, tqdm.auto", {k: STEPS + v for k, v in BARS.items()})
+    # An optimizer imports PyTorch's compiler, which takes two seconds in each fork.
+    imports = "import torch, torch._dynamo, tqdm.auto"
+    done = probed.forked(imports, {k: STEPS + v for k, v in BARS.items()})
     assert {name: one.returncode for name, one in done.items()} == dict.fromkeys(BARS, 0)
     processes = {one.pid: one for one in probed.watched()}
     found = {name: processes[one.pid] for name, one in done.items()}
@@ -141,6 +142,7 @@ def test_the_outermost_bar_of_tqdm(probed: Probed) -> None:
         assert len(totals(found[name])) <= (name == "the_same_again"), name
 
 
+@TRAINERS
 @pytest.mark.skipif(bool(lacks_framework("transformers")), reason=lacks_framework("transformers"))
 def test_the_trainer_of_transformers(probed: Probed) -> None:
     probed.environment |= {"TEHO_PROBE_STEPS": "1", "OUT": str(probed.folder / "out")}
@@ -150,6 +152,7 @@ def test_the_trainer_of_transformers(probed: Probed) -> None:
     check(process, "transformers", 150)
 
 
+@TRAINERS
 @pytest.mark.skipif(
     bool(lacks_framework("pytorch_lightning")), reason=lacks_framework("pytorch_lightning")
 )
@@ -167,6 +170,7 @@ def test_the_trainer_of_lightning(probed: Probed) -> None:
         check(processes[done[name].pid], "lightning", total)
 
 
+@TRAINERS
 @pytest.mark.skipif(bool(lacks_framework("keras")), reason=lacks_framework("keras"))
 def test_keras(probed: Probed) -> None:
     probed.environment |= {"TEHO_PROBE_STEPS": "1", "KERAS_BACKEND": "torch"}

@@ -11,7 +11,7 @@ pytestmark = [
     pytest.mark.skipif(
         bool(lacks_framework("transformers")), reason=lacks_framework("transformers")
     ),
-    pytest.mark.drawn(2, group="frameworks beside PyTorch"),
+    pytest.mark.drawn(1, group="frameworks beside PyTorch"),
 ]
 
 PROGRAM = """

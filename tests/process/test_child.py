@@ -40,7 +40,7 @@ def test_an_exception_ends_a_child_and_not_its_parent() -> None:
     assert os.waitstatus_to_exitcode(status) == 1
 
 
-def test_a_child_that_goes_on_is_not_waited_for() -> None:
+def test_a_child_that_continues_is_not_waited_for() -> None:
     pid = fork_child(signal.pause)
     try:
         assert wait_for_exit(pid, time.monotonic() + 0.01) is None

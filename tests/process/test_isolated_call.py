@@ -22,7 +22,7 @@ def test_an_answer_comes_back_as_it_was_given() -> None:
     assert echo.answer(list[int]) == [1]
 
 
-def test_what_goes_wrong_there_is_said_here() -> None:
+def test_what_goes_wrong_there_is_reported_here() -> None:
     def fail() -> None:
         raise ValueError("of its own")
 

@@ -56,10 +56,12 @@ def test_lines_of_others_come_as_they_are() -> None:
     os.close(reader.descriptor)
 
 
-def test_nobody_reads_any_more() -> None:
+def test_the_reader_has_ended() -> None:
     reader, write = pair()
     os.close(reader.descriptor)
     send(write, trouble="x")  # SIGPIPE is ignored by Python, EPIPE by send
+    with pytest.raises(BrokenPipeError):
+        send_all(write, trouble="x")
     os.close(write)
 
 

@@ -7,7 +7,7 @@ import sys
 
 SHARED = """\
 import os, signal, sys, threading
-from teho.process.parallel_map import beside, parallel_map
+from teho.process.parallel_map import in_child, parallel_map
 
 own = os.getpid()
 
@@ -30,19 +30,19 @@ try:
     sys.exit("no error")
 except ValueError as error:
     assert error.args == (0,)
-assert beside(os.getpid)() != own
-in_child = beside(lambda: fail(3))
+assert in_child(os.getpid)() != own
+failing = in_child(lambda: fail(3))
 try:
-    in_child()
-    sys.exit("no error of the work beside")
+    failing()
+    sys.exit("no error of the work in the child")
 except ValueError as error:
     assert error.args == (3,)
-large = beside(lambda: bytes(10_000_000))
+large = in_child(lambda: bytes(10_000_000))
 assert len(large()) == 10_000_000, "more than the buffer of a pipe"
 waits = threading.Event()
 threading.Thread(target=waits.wait).start()
 assert set(parallel_map(lambda _: os.getpid(), range(37))) == {own}, "beside other threads"
-assert beside(os.getpid)() == own, "beside other threads"
+assert in_child(os.getpid)() == own, "beside other threads"
 waits.set()
 """
 

@@ -318,7 +318,7 @@ sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
 for number in range(int(os.environ["UNTOLD"])):
     sys.modules["_teho_probe"].NOTES.step()
 for number in range(1, 9):
-    sys.modules["_teho_probe"].NOTES.step(is_told=True)
+    sys.modules["_teho_probe"].NOTES.step(is_reported=True)
     if number in (2, 5): calls.append("step %d ended" % number)
 print(calls)
 """
@@ -368,7 +368,7 @@ cuda = types.SimpleNamespace(is_initialized=lambda: True, synchronize=noted("wai
 sys.modules["torch"] = types.SimpleNamespace(cuda=cuda, version=types.SimpleNamespace(hip="6.4"))
 flush = ctypes.CDLL(None).fflush
 for number in range(1, 9):
-    sys.modules["_teho_probe"].NOTES.step(is_told=True)
+    sys.modules["_teho_probe"].NOTES.step(is_reported=True)
     flush(None)
 """
 
@@ -431,7 +431,7 @@ def test_another_tool_keeps_the_gpu(tmp_path: Path) -> None:
     code = """
         import sys, types
         sys.modules["torch"] = sys.modules["torch.autograd.profiler"] = types.SimpleNamespace()
-        for _ in range(30): sys.modules["_teho_probe"].NOTES.step(is_told=True)
+        for _ in range(30): sys.modules["_teho_probe"].NOTES.step(is_reported=True)
         """
     assert probed.run(code).stderr == b""
     (process,) = probed.watched()

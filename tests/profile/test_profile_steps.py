@@ -15,7 +15,7 @@ import pytest
 import teho
 from probe.probed import Probed
 from step_tasks import step_environment, wait
-from support import SOAK, TEHO, lacks_framework, wait_for
+from support import SOAK, TEHO, WITHOUT_COMPILER, lacks_framework, wait_for
 from teho.model.profiling import ProfilerUse
 from teho.observe.spool import spool_of
 from teho.profile.load import Loaded, load
@@ -25,7 +25,9 @@ LOOPS = Path(__file__).parents[2] / "benchmarks" / "profile_loops.py"
 SOURCES = str(Path(teho.__file__).parents[1])
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
-TRAINING = """
+TRAINING = (
+    WITHOUT_COMPILER
+    + """
 import os, sys, time, torch
 from torch import nn
 torch.set_num_threads(1)
@@ -42,6 +44,7 @@ def train(steps, then=lambda number: None):
         then(number)
     return loss.item()
 """
+)
 
 
 def only_run(home: Path) -> Path:
@@ -116,6 +119,7 @@ def assert_nested(loaded: Loaded) -> None:
             assert apart or inside or one.end > steps[-1].end, (one, step)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "package"),
     [("lightning", "lightning"), ("lightning_accumulation", "lightning"),
@@ -323,7 +327,7 @@ def test_only_rank_0_of_a_step_is_recorded(torch_python: Path, ranks: Path, home
     assert "The trace has no work of a GPU." in printed
 
 
-def test_a_run_that_goes_on_and_then_is_killed(
+def test_a_run_that_continues_and_then_is_killed(
     teho: Call, torch_python: Path, program: Callable[[str], Path], home: Path
 ) -> None:
     path = program("train(10**6, then=lambda _: time.sleep(0.02))")

@@ -39,7 +39,7 @@ def train(steps):
     for number in range(1, steps + 1):
         with jax.profiler.TraceAnnotation("loop step %d" % number):
             x = step(x)
-        NOTES.step(is_told=True)
+        NOTES.step(is_reported=True)
 def ended():
     assert state.lock is lock and state.profile_session is None
 train(1)
@@ -149,7 +149,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert other.step_s == one.step_s
 
 
-def test_damage_is_said(tmp_path: Path) -> None:
+def test_damage_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.xplane.pb"
     write_xspace(profile_traces.path_of("conv"), path, "g1")
     data = path.read_bytes()

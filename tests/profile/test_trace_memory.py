@@ -27,6 +27,7 @@ from profile_traces import (
     step,
     write,
 )
+from support import WITHOUT_COMPILER
 from teho.model.trace import Profiled, Trace
 from teho.model.trace_memory import MemoryUse
 from teho.profile.summary import read_trace, read_traces
@@ -445,7 +446,7 @@ def test_any_allocations(tmp_path_factory: pytest.TempPathFactory, found, before
 
 
 PROGRAM = """\
-import sys, torch
+import torch
 from torch.profiler import profile, schedule
 torch.set_num_threads(1)
 model = torch.nn.Linear(1024, 1024, bias=False)
@@ -471,7 +472,7 @@ def test_a_real_training_on_the_cpu(
     """The sizes are known: a batch and each result have 1 MiB, a gradient has 4 MiB."""
     path = tmp_path / "a.json"
     program = tmp_path / "train.py"
-    program.write_text(PROGRAM)
+    program.write_text(WITHOUT_COMPILER + PROGRAM)
     done = subprocess.run(
         [torch_python, program, path], capture_output=True, text=True, check=False
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from profile_traces import call, kernel, mark, path_of, step, write
+from support import WITHOUT_COMPILER
 from teho.errors import InputError
 from teho.model.trace import Profiled
 from teho.profile.summary import read_traces, trace_files
@@ -208,7 +209,9 @@ def test_the_newest_trace_of_each_worker(tmp_path: Path) -> None:
         trace_files(empty)
 
 
-RANK = """
+RANK = (
+    WITHOUT_COMPILER
+    + """
 import sys, time, torch, torch.distributed as dist
 rank, folder, slow_s = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 torch.set_num_threads(1)
@@ -226,6 +229,7 @@ with P.profile(
         profiler.step()
 dist.destroy_process_group()
 """
+)
 
 
 def test_a_real_program_with_a_slow_rank(torch_python: Path, tmp_path: Path) -> None:

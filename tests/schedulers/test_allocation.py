@@ -125,7 +125,7 @@ def test_ways_to_ask_slurm_for_memory(variables, limit_mib):
         ({"SLURM_JOB_GPUS": None, "SLURM_GPUS_ON_NODE": "0"}, 0),
     ],
 )
-def test_gpus_held_of_a_slurm_job(variables, gpus):
+def test_allocated_gpus_of_a_slurm_job(variables, gpus):
     assert slurm(**variables).gpus_held == gpus
 
 
@@ -153,7 +153,7 @@ def test_a_quota_below_what_was_asked_for_counts(quota: float | None, asked: int
     assert any("of 1.5 CPUs" in note for note in allocation.notes) == (asked == 2)
 
 
-def test_more_cores_than_asked_for_are_said():
+def test_more_cores_than_requested_are_reported():
     allocation = slurm(SLURM_CPUS_ON_NODE="2")
     assert (len(allocation.cores), allocation.cores_asked) == (4, 2)
     assert "requested 2 CPUs on this node but may run on 4" in allocation.notes[0]
@@ -234,7 +234,7 @@ def test_a_site_that_does_not_read_is_a_note():
     assert "TEHO_SITE cannot be read" in found.notes[0]
 
 
-def test_a_job_id_alone_is_no_grid_engine():
+def test_only_a_job_id_is_no_grid_engine():
     assert read({"JOB_ID": "77"}).scheduler is None
 
 
@@ -300,7 +300,7 @@ def test_a_forbidden_host_file_is_a_note(tmp_path: Path, monkeypatch: pytest.Mon
         ({}, None),
     ],
 )
-def test_gpus_held_of_a_grid_engine_job(variables, gpus):
+def test_allocated_gpus_of_a_grid_engine_job(variables, gpus):
     assert read({**GRID_ENGINE, **variables}).gpus_held == gpus
 
 

@@ -71,5 +71,5 @@ def test_tasks_in_neither_list_are_not_known():
         pytest.param("", [Job(id="7", number="7", state=JobState.COMPLETED)], id="no array"),
     ],
 )
-def test_where_nothing_is_missing_nothing_is_added(array, jobs):
+def test_if_nothing_is_missing_nothing_is_added(array, jobs):
     assert with_missing(submission(array), jobs) == tuple(jobs)

@@ -9,7 +9,7 @@ import pytest
 
 from teho.errors import MissingCommandError, NoAnswerError, RefusedError
 from teho.schedulers import command
-from teho.schedulers.command import Completed, accepted, run, said, unreachable
+from teho.schedulers.command import Completed, accepted, message_of, run, unreachable
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path):
     assert gone(int(pid.read_text()))
 
 
-def test_an_error_that_passes_is_waited_for_where_repeating_is_safe(tmp_path: Path):
+def test_an_error_that_passes_is_waited_for_if_repeating_is_safe(tmp_path: Path):
     argv = counting(
         tmp_path, "test $n = 2 || { echo 'Socket timed out on send/recv operation' >&2; exit 1; }"
     )
@@ -150,7 +150,7 @@ def test_a_command_has_a_session_of_its_own():
     ],
 )
 def test_a_command_s_words(code, out, err, words):
-    assert said(Completed(("x",), code, out, err)) == words
+    assert message_of(Completed(("x",), code, out, err)) == words
 
 
 def test_an_interrupt_leaves_no_command_behind(monkeypatch: pytest.MonkeyPatch):

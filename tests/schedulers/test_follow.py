@@ -77,7 +77,7 @@ class World:
         )
 
 
-def test_states_are_told_once_each_and_the_log_as_it_grows(
+def test_states_are_shown_once_each_and_the_log_as_it_grows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     log = tmp_path / "slurm-7.out"
@@ -103,7 +103,7 @@ def test_states_are_told_once_each_and_the_log_as_it_grows(
     assert events.index(running) < events.index(b"one\n") < events.index(done)
 
 
-def test_a_log_that_is_begun_anew_is_read_from_its_start(
+def test_a_log_that_begins_again_is_read_from_its_start(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
@@ -184,7 +184,7 @@ def test_a_task_that_the_accounting_has_last_is_waited_for(
     assert world.events(array="1-2") == [running, whole]
 
 
-def test_a_task_that_comes_to_no_list_is_told_as_not_known(
+def test_a_task_in_no_list_is_shown_as_not_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     world = World(monkeypatch, tmp_path / "no", [_tasks(_1=JobState.COMPLETED)])
@@ -212,7 +212,7 @@ def test_the_log_of_an_earlier_job_is_not_read(
     assert b"".join(e for e in world.events() if isinstance(e, bytes)) == b"mine\n"
 
 
-def test_the_state_is_told_before_the_first_line(
+def test_the_state_is_shown_before_the_first_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
@@ -226,7 +226,7 @@ def test_the_state_is_told_before_the_first_line(
     assert world.events() == [(waiting,), (running,), b"line\n", (done,)]
 
 
-def test_a_job_between_queue_and_accounting_is_not_told_as_lost(
+def test_a_job_between_queue_and_accounting_is_not_shown_as_lost(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     running, nowhere, done = map(job, (JobState.RUNNING, JobState.UNKNOWN, JobState.COMPLETED))

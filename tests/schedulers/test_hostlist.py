@@ -93,7 +93,7 @@ def test_host_lists(text: str, names: list[str]) -> None:
     ],
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip
-def test_a_list_that_does_not_parse_is_said(text: str) -> None:
+def test_a_list_that_does_not_parse_is_reported(text: str) -> None:
     with pytest.raises(InputError, match=r"a host list '.*expected a list such as") as caught:
         expand_hosts(text)
     assert len(str(caught.value)) < 250
@@ -128,7 +128,7 @@ def test_counts(text: str, counts: tuple[int, ...]) -> None:
     ],
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip
-def test_counts_that_do_not_parse_are_said(text: str) -> None:
+def test_counts_that_do_not_parse_are_reported(text: str) -> None:
     with pytest.raises(InputError, match=r"list of counts '.*4\(x2\),3"):
         expand_counts(text)
 
@@ -167,7 +167,7 @@ def test_the_hosts_of_a_job(tmp_path: Path) -> None:
         job_hosts({"PE_HOSTFILE": str(hosts)})
 
 
-def test_a_host_file_that_lies_elsewhere_needs_an_address(tmp_path: Path) -> None:
+def test_a_host_file_elsewhere_needs_an_address(tmp_path: Path) -> None:
     environment = {"PE_HOSTFILE": str(tmp_path / "none")}
     with pytest.raises(InputError, match=r"No such file.*mpirun -x MASTER_ADDR"):
         job_hosts(environment)

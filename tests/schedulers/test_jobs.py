@@ -74,7 +74,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     directory.mkdir()
     monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
     monkeypatch.setattr(command, "_PAUSE_S", 0.01)
-    monkeypatch.setattr(jobs, "_LOOKS_S", (0.0, 0.02, 0.05))
+    monkeypatch.setattr(jobs, "_PAUSES_S", (0.0, 0.02, 0.05))
     return Site(directory)
 
 
@@ -93,7 +93,7 @@ def submission(**changes: object) -> Submission:
 
 def submit(of: Submission, kept: list[Submission] | None = None) -> Submission:
     return jobs.submit(
-        SLURM, of, (kept if kept is not None else []).append, looks_s=(0.0, 0.02, 0.05)
+        SLURM, of, (kept if kept is not None else []).append, pauses_s=(0.0, 0.02, 0.05)
     )
 
 
@@ -155,7 +155,7 @@ def test_one_that_failed_before_submitting_may_be_repeated(site: Site):
         submit(submission())
 
 
-def test_a_refusal_is_not_looked_up(site: Site):
+def test_a_refusal_is_not_searched_for(site: Site):
     site.stub("squeue", 'touch "$site/looked"')
     words = "sbatch: error: Batch job submission failed: Invalid account or account/partition"
     site.stub("sbatch", f"echo '{words}' >&2; exit 1")
@@ -173,7 +173,7 @@ def test_no_command_is_no_submission(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("silent", ["squeue", "sacct"])
-def test_while_the_scheduler_is_away_nobody_can_tell(site: Site, silent: str):
+def test_while_the_scheduler_is_away_the_state_is_unknown(site: Site, silent: str):
     site.stub("sbatch", "exit 1")
     site.stub(silent, "echo 'Unable to contact slurm controller' >&2; exit 1")
     with pytest.raises(LostSubmissionError, match=r"not known.*Unable to contact.*do not submit"):
@@ -211,7 +211,7 @@ def test_a_job_of_grid_engine_that_has_ended_is_a_doubt(site: Site):
     site.stub("qstat", "echo 'Following jobs do not exist: *' >&2; exit 1")
     site.stub("qacct", f"printf '====\\njobnumber 5\\njobname job\\nqsub_time {now}\\n'")
     with pytest.raises(LostSubmissionError, match="job 5 has the same name"):
-        jobs.submit(GridEngine("x"), submission(name=""), lambda _: None, looks_s=(0.0,))
+        jobs.submit(GridEngine("x"), submission(name=""), lambda _: None, pauses_s=(0.0,))
 
 
 def test_nothing_in_the_environment_changes_what_the_script_says(
@@ -245,14 +245,14 @@ def test_others_jobs_are_no_doubt(site: Site):
         submit(submission(script="/home/x/other.sh", submitted_at=submitted_at))
 
 
-def test_a_later_look_finds_it(site: Site):
+def test_a_later_search_finds_it(site: Site):
     site.takes_and("kill -9 $$")
     of = submission()
     submit(of)
     assert jobs.find(SLURM, of).job == "1"
 
 
-def test_a_later_look_that_is_too_early_promises_nothing(site: Site):
+def test_a_later_search_that_is_too_early_promises_nothing(site: Site):
     with pytest.raises(LostSubmissionError, match=r"only \d+ s ago"):
         jobs.find(SLURM, submission())
     old = datetime.now(timezone.utc) - timedelta(hours=1)

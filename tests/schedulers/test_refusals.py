@@ -230,9 +230,16 @@ def test_what_may_hide_a_job_on_grid_engine(stderr):
 
 
 @given(st.text(max_size=60), st.integers(-64, 255))
-def test_any_words_are_read(words, code):
-    for backend in (SLURM, ENGINE):
-        refuses(backend, words, code)
+def test_unknown_words_are_no_refusal(words, code):
+    assert not refuses(SLURM, words, code)
+    assert not refuses(ENGINE, words, code)
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.integers(-64, 0))
+def test_a_command_that_did_not_fail_is_no_refusal(before, after, code):
+    words = f"{before}\n{FAILED}Invalid partition name specified\n{after}"
+    assert not refuses(SLURM, words, code)
+    assert not refuses(ENGINE, "Unable to run job: denied: no.\nExiting.\n", code)
 
 
 def test_a_runner_that_was_killed_may_have_started_its_job(tmp_path: Path):

@@ -122,7 +122,7 @@ def test_every_launcher(environment: dict[str, str], started_by: str, hosts: tup
         ({"PMI_SIZE": "8"}, ""),
     ],
 )
-def test_a_program_alone(environment: dict[str, str], job: str):
+def test_a_single_program(environment: dict[str, str], job: str):
     task = read_task(environment, HOST)
     assert place(task) == ("", 0, 1, 0, 1, 0)
     assert (task.job, task.key, task.hosts) == (job, "", ())
@@ -263,7 +263,7 @@ def test_ranks_that_are_dealt_otherwise_are_not_guessed():
     assert rank_places(Task(started_by="Slurm")) == []
 
 
-def test_the_key_is_the_steps_alone():
+def test_each_step_has_its_own_key():
     def key(**changes: str) -> str:
         return read_task({**STEP, **changes}, HOST).key
 
@@ -325,7 +325,7 @@ def test_launches_of_one_job_have_keys_of_their_own():
         ({"PMIX_RANK": "3"}, ["rank 3 on n2", "the number of tasks is not", "export RANK"]),
     ],
 )  # fmt: skip
-def test_numbers_that_cannot_be_are_said(environment: dict[str, str], words: list[str]):
+def test_impossible_numbers_are_reported(environment: dict[str, str], words: list[str]):
     with pytest.raises(InputError) as caught:
         read_task(environment, HOST)
     text = str(caught.value)
@@ -380,7 +380,7 @@ def port(job: int, step: int) -> int:
 
 
 @given(st.integers(0, 2**31), st.integers(0, 1000))
-def test_ports_are_apart_for_jobs_and_steps_that_follow_each_other(job: int, step: int):
+def test_ports_differ_for_jobs_and_steps_that_follow_each_other(job: int, step: int):
     ports = {
         port(job + later, step + more) for later, more in itertools.product(range(3), range(8))
     }

@@ -69,7 +69,7 @@ def test_the_verdict_is_the_gravest_finding_or_what_was_used(name: str) -> None:
         assert view.verdict_severity in {"good", "unknown"}
 
 
-def test_a_well_used_node_is_said_to_be_one() -> None:
+def test_a_well_used_node_is_reported_as_one() -> None:
     view = view_of("well_used_8_gpus")
     assert view.verdict_severity == "good"
     assert view.verdict.startswith("The 8 GPUs were busy ")
@@ -110,7 +110,7 @@ FAILED = [{"exit_code": 1}, {"signal": 9}, {"signal": 15}, {"exit_code": 130}, {
 
 @pytest.mark.parametrize("end", FAILED)
 @pytest.mark.parametrize("name", ["well_used_8_gpus", "loops_in_python", "nothing_recorded"])
-def test_a_run_that_failed_is_said_to_have_failed_first_in_every_face(name: str, end: dict) -> None:
+def test_a_failed_run_is_reported_as_failed_first_in_every_format(name: str, end: dict) -> None:
     ended = msgspec.structs.replace(ENDED, **({"exit_code": None} | end))
     view = view_of(name, end=ended)
     assert view.findings[0].kind == "run_failed"
@@ -145,7 +145,7 @@ def test_a_run_that_failed_is_not_good_even_if_no_rule_judged_it(end: dict) -> N
     assert ". The program failed: " in view.verdict
 
 
-def test_the_pace_is_told_where_steps_are_known() -> None:
+def test_the_pace_is_shown_if_steps_are_known() -> None:
     (pace,) = (fact for fact in view_of("fed_well").facts if fact.key == "steps_per_s")
     assert (pace.value, pace.unit, pace.note) == (999 / 90, "steps/s", "over 1,000 steps")
     assert "steps_per_s" not in facts_of(view_of("well_used_8_gpus"))
@@ -158,7 +158,7 @@ def test_the_pace_is_told_where_steps_are_known() -> None:
         assert "steps_per_s" not in facts_of(build_report(Analysis(run, RunState.FINISHED, made)))
 
 
-def test_the_pace_of_the_last_minute_of_a_run_that_goes_on() -> None:
+def test_the_pace_of_the_last_minute_of_a_run_that_continues() -> None:
     run, summary = SCENARIOS["fed_well"]()
     main = summary.program.mains[0]
     end_s = main.process.until_s
@@ -187,7 +187,7 @@ def test_a_sum_that_lacks_a_part_is_missing_not_smaller() -> None:
     )
 
 
-def test_troubles_are_told_once() -> None:
+def test_troubles_are_shown_once() -> None:
     run, summary = SCENARIOS["well_used_8_gpus"]()
     trouble = Trouble(elapsed_s=61, what="samples could not be written: No space left on device")
     node = msgspec.structs.replace(run.nodes[0], troubles=(trouble,))
@@ -208,7 +208,7 @@ def several_nodes() -> tuple[Run, Summary]:
     return run, summary
 
 
-def test_nodes_are_named_where_there_are_several() -> None:
+def test_nodes_are_named_if_there_are_several() -> None:
     run, summary = several_nodes()
     trouble = Trouble(elapsed_s=5, what="a thing")
     nodes = (msgspec.structs.replace(run.nodes[1], troubles=(trouble,)), *run.nodes[1:])
@@ -239,8 +239,8 @@ def test_plots_are_in_the_unit_that_they_say() -> None:
         (
             19.0,
             (
-                "100 % of the time was spent on running Python code, most of it at train.py:12. "
-                "The run was too short to judge its use of cores and memory."
+                "100 % of the time was spent on running Python code, most of it at train.py:12 "
+                "(`kick(x)`). The run was too short to judge its use of cores and memory."
             ),
         ),
         (1.9, ", but the run was too short to judge."),

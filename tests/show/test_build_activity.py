@@ -25,7 +25,7 @@ def facts_of(view):
     return {fact.key: fact for fact in view.facts}
 
 
-def test_means_of_everything_that_is_told():
+def test_means_of_all_reported_metrics():
     view = view_of(gpu(80.0, gpu_sm_active_percent=40.0, gpu_tensor_percent=12.5))
     (row,) = table_of(view).rows
     assert (row["sm_active"], row["tensor"], row["dram"]) == (
@@ -45,7 +45,7 @@ def test_without_any_of_it_there_is_no_table_and_no_fact():
     assert "gpu_busy_percent" in facts_of(view)
 
 
-def test_amd_tells_how_many_compute_units_had_work():
+def test_amd_reports_how_many_compute_units_had_work():
     missing = dict.fromkeys(DEEP[1:], UNSUPPORTED)
     table = table_of(view_of(gpu(gpu_sm_active_percent=55.0, **missing), vendor="amd"))
     assert [column.key for column in table.columns] == ["node", "gpu", "sm_active"]
@@ -53,7 +53,7 @@ def test_amd_tells_how_many_compute_units_had_work():
     assert "Tensor" not in table.note
 
 
-def test_one_gpu_that_does_not_tell_is_missing_not_zero():
+def test_one_gpu_that_does_not_report_is_missing_not_zero():
     view = view_of(gpu(gpu_sm_active_percent=60.0), gpu(gpu_sm_active_percent=UNSUPPORTED))
     assert [row["sm_active"] for row in table_of(view).rows] == [60.0, UNSUPPORTED]
     fact = facts_of(view)["gpu_sm_active_percent"]
@@ -76,7 +76,7 @@ def test_a_gpu_that_was_not_asked_is_missing():
     assert isinstance(second["sm_active"], Missing)
 
 
-def test_of_many_the_odd_one_stands_out():
+def test_of_many_the_outlier_is_marked():
     gpus = [gpu(gpu_sm_active_percent=90.0 + number % 3) for number in range(16)]
     gpus[5] = gpu(gpu_sm_active_percent=20.0)
     run, summary = scenario(NodePart("a", gpus=gpus[:8]), NodePart("b", gpus=gpus[8:]))
@@ -85,7 +85,7 @@ def test_of_many_the_odd_one_stands_out():
     assert table.rows[5]["stands_out"] == "less active"
 
 
-def test_it_stands_beside_the_busy_share():
+def test_it_is_shown_with_the_busy_share():
     text = render_text(view_of(gpu(99.0, gpu_sm_active_percent=9.0)), width=80, color=False,
                        detail="why")  # fmt: skip
     assert "GPU busy 99 % · SM activity 9.0 %" in text

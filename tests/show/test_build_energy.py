@@ -58,7 +58,7 @@ def test_gross_idle_and_net_are_three_figures():
     assert row["uncertainty"] == pytest.approx(40)
 
 
-def test_the_sum_says_how_sure_it_is_where_that_matters():
+def test_the_sum_says_how_sure_it_is_if_that_matters():
     assert fact_of(view_of(ONE), "gpu_energy_j").note == ""  # a tick in an hour
     made = scenario(NodePart(gpus=[gpu(gpu_power_w=400.0)] * 2), elapsed_s=5.0)
     assert fact_of(view_of(made), "gpu_energy_j").note == "± 2.0 %"
@@ -96,7 +96,7 @@ def test_without_any_energy_there_is_no_table_and_the_fact_says_why():
     assert fact_of(view, "gpu_energy_j").value == UNSUPPORTED
 
 
-def test_power_stands_for_a_counter_and_is_named():
+def test_power_replaces_a_counter_and_is_named():
     run, summary = ONE
     node = summary.nodes[0]
     integrated = msgspec.structs.replace(node.gpus[0], energy_source="integrated power")
@@ -128,7 +128,7 @@ def test_a_silent_die_is_not_in_the_sum_and_not_missing_from_it():
     assert "N/A" in render_seff(view)
 
 
-def test_whole_nodes_stand_apart():
+def test_whole_nodes_are_separate():
     rates = {"cpu_energy_j": 180.0, "node_energy_j": 900.0}
     view = view_of(scenario(NodePart("a", gpus=[gpu()], rates=rates), NodePart("b")))
     first, second = table_of(view, "node_energy").rows

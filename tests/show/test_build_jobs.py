@@ -82,7 +82,7 @@ def test_what_a_job_used_and_cost() -> None:
     )
 
 
-def test_what_is_not_known_is_not_said() -> None:
+def test_what_is_not_known_is_not_shown() -> None:
     done = job(JobState.COMPLETED)
     assert shown(view(done)) == "✓ Job 7 completed\n"
 
@@ -95,7 +95,7 @@ def test_a_job_of_this_machine_is_charged_to_no_one() -> None:
     assert "3 GPU BU" not in shown(local, local, width=120)
 
 
-def test_costs_of_one_unit_stand_in_one_column() -> None:
+def test_costs_of_one_unit_are_in_one_column() -> None:
     cost = Cost(amount=78.0, unit="GPU BU", sum="x")
     one = view(job(JobState.RUNNING, elapsed_s=60.0), cost=cost, name="a")
     other = view(job(JobState.UNKNOWN), name="b", job=None)

@@ -44,7 +44,7 @@ def text_of(view, *, detail="why"):
     return render_text(view, width=80, color=False, detail=detail)
 
 
-def test_a_share_that_is_one_value_in_every_row_stands_beside_the_title():
+def test_a_share_with_one_value_in_all_rows_is_in_the_title():
     text = text_of(view_of(one_gpu_differs()))
     assert "\nNodes  Tasks 8 · GPUs 8\n" in text
 
@@ -130,7 +130,7 @@ def test_tasks_that_failed_come_first_in_the_order_of_their_ends():
     assert "killed before it could report the value" in silent.detail
 
 
-def test_where_all_tasks_ended_alike_none_stands_out():
+def test_if_all_tasks_ended_alike_none_is_an_outlier():
     cancelled = [task(rank, signal=15) for rank in range(8)]
     one_survived = [*cancelled[:7], task(7)]
     alike, mixed = (
@@ -213,7 +213,7 @@ def test_tasks_without_a_word_are_the_verdict_unless_something_graver_is():
 # What is missing
 
 
-def test_what_is_missing_is_told():
+def test_what_is_missing_is_reported():
     view = view_of(one_node_died())
     assert view.troubles == (
         (
@@ -228,7 +228,7 @@ def test_what_is_missing_is_told():
             assert sentence[:40] in text_of(view, detail=detail)
 
 
-def test_a_missing_node_is_told_and_no_sum_is_claimed():
+def test_a_missing_node_is_reported_and_no_sum_is_claimed():
     parts = [NodePart(host, gpus=[gpu()]) for host in HOSTS[:3]]
     tasks = [task(rank, HOSTS[rank]) for rank in range(4)]
     made = scenario(*parts, step=step(4, *HOSTS), tasks=tasks)
@@ -243,7 +243,7 @@ def test_a_missing_node_is_told_and_no_sum_is_claimed():
     assert view_of(made, RunState.RUNNING).troubles == ("r01g04 left no recording so far.",)
 
 
-def test_nodes_that_nobody_named_are_counted():
+def test_nodes_without_a_name_are_counted():
     of_step = msgspec.structs.replace(step(4), node_count=4)
     view = view_of(scenario(NodePart("a"), NodePart("b"), step=of_step, tasks=[]))
     assert view.troubles[0] == "2 of 4 nodes left no recording."
@@ -269,7 +269,7 @@ def test_when_all_were_killed_no_list_follows():
     assert view.troubles == (f"The 4 tasks {KILLED}.",)
 
 
-def test_clocks_that_differ_are_told_from_a_second_on():
+def test_clocks_that_differ_by_a_second_or_more_are_reported():
     clocks = [None, Clock(ahead_s=1.0, uncertainty_s=0.002),
               Clock(ahead_s=-3.25, uncertainty_s=0.002), None]  # fmt: skip
     parts = [NodePart(host, clock=clock) for host, clock in zip(HOSTS, clocks, strict=True)]

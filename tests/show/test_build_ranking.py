@@ -35,18 +35,18 @@ def test_the_farthest_comes_first_and_says_why():
     assert (found.shown, found.rest) == ((), "")
 
 
-def test_where_all_are_alike_nothing_is_added():
+def test_if_all_are_alike_nothing_is_added():
     assert ranks_of([90.0, 92.0, 91.0]) == table([90.0, 92.0, 91.0])
 
 
 @pytest.mark.parametrize(("count", "folds"), [(16, False), (17, True)])
-def test_few_rows_all_stand(count, folds):
+def test_few_rows_are_all_shown(count, folds):
     found = ranks_of([90.0] * count)
     assert bool(found.shown) is folds
     assert bool(found.rest) is folds
 
 
-def test_of_many_a_few_stand_for_all():
+def test_of_many_a_few_represent_all():
     values = [91.0 + i % 3 for i in range(64)]
     values[40], values[7] = 3.0, 20.0
     found = ranks_of(values)
@@ -55,7 +55,7 @@ def test_of_many_a_few_stand_for_all():
     assert len(found.rows) == 64
 
 
-def test_too_many_that_stand_out_are_not_called_alike():
+def test_too_many_outliers_are_not_called_alike():
     found = ranks_of([90.0] * 40 + [10.0] * 15)
     assert len(found.shown) == 12
     assert found.rest == "and 43 more nodes, of which 3 stand out: GPU busy 10 % to 90 %"

@@ -90,7 +90,7 @@ def test_every_known_device_can_be_drawn(peaks):
     assert all(high > 1.07 * low for low, high in pairwise(heights))
 
 
-def test_gpus_are_named_with_their_node_where_there_are_several():
+def test_gpus_are_named_with_their_node_if_there_are_several():
     run, summary = scenario(*(NodePart(name, gpus=[gpu()], model=H100) for name in ("a", "b")))
     (roofline,) = build_report(Analysis(run, RunState.FINISHED, summary)).rooflines
     assert [point.label for point in roofline.points] == ["a GPU 0", "b GPU 0"]
@@ -102,7 +102,7 @@ def test_the_only_gpu_is_no_mean():
     assert roofline.mean == roofline.points[0]
 
 
-def test_where_there_is_none_the_reason_is_told():
+def test_without_a_roofline_the_reason_is_shown():
     view = view_of(gpu(gpu_dram_percent=UNSUPPORTED))
     assert view.rooflines == ()
     (lack,) = view.abstentions

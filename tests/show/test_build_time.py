@@ -21,7 +21,7 @@ def process(phases: dict[str, float]) -> WatchedProcess:
         python="3.11.7",
         began_s=0.0,
         until_s=10.0,
-        stacks=(Seen(frames=(frame,), state=State.PYTHON, looks=200, wall_s=10.0),),
+        stacks=(Seen(frames=(frame,), state=State.PYTHON, samples=200, wall_s=10.0),),
         phases=phases,
     )
 
@@ -45,7 +45,7 @@ def test_a_program_without_phases_has_no_table_of_them() -> None:
     ]
 
 
-def test_what_it_did_is_said_in_full_on_a_terminal_of_80_columns() -> None:
+def test_what_it_did_is_shown_in_full_on_a_terminal_of_80_columns() -> None:
     table, _ = time_tables(program_of([process({})]), 1)
     rows = tuple({**table.rows[0], "doing": doing.value} for doing in Doing)
     lines = table_lines(msgspec.structs.replace(table, rows=rows), 80)
@@ -53,7 +53,7 @@ def test_what_it_did_is_said_in_full_on_a_terminal_of_80_columns() -> None:
     assert [doing.value for doing in Doing if doing.value not in text] == []
 
 
-def test_a_process_of_several_is_not_told_by_a_number_of_its_place() -> None:
+def test_a_process_of_several_is_marked_as_one_of_them() -> None:
     alone, _ = time_tables(program_of([process({})]), 1)
     table, _ = time_tables(program_of([process({})]), 2)
     assert alone.note.startswith("Python 3.11.7, process 7: 200 samples of the main thread")
@@ -61,9 +61,9 @@ def test_a_process_of_several_is_not_told_by_a_number_of_its_place() -> None:
 
 
 def test_each_share_has_its_interval() -> None:
-    shared = msgspec.structs.replace(process({}), independent_looks=100.0)
+    shared = msgspec.structs.replace(process({}), independent_samples=100.0)
     other = Frame("/home/ann/a.py", "f", 4, "time.sleep(1)")
-    rest = Seen(frames=(other,), state=State.SLEEPING, looks=60, wall_s=6.0)
+    rest = Seen(frames=(other,), state=State.SLEEPING, samples=60, wall_s=6.0)
     first = msgspec.structs.replace(shared.stacks[0], wall_s=4.0)
     shared = msgspec.structs.replace(shared, stacks=(rest, first))
     table, lines = time_tables(program_of([shared]), 1)
@@ -79,7 +79,7 @@ def test_each_share_has_its_interval() -> None:
     assert {column.decimals for column in table.columns if column.unit == "%"} <= {0, None}
 
 
-def test_a_process_that_its_own_thread_looked_at_has_no_interval_and_says_why() -> None:
+def test_a_process_sampled_by_its_own_thread_has_no_interval_and_says_why() -> None:
     why = "its Python is pypy"
     inside = msgspec.structs.replace(process({}), from_outside=False, why_inside=why)
     table, lines = time_tables(program_of([inside]), 1)
@@ -96,7 +96,7 @@ def test_what_leads_to_several_sections_is_left_out() -> None:
     main = Frame("/home/ann/a.py", "<module>", 40, "main()")
     own = [Frame("/home/ann/a.py", name, line, "f()") for name, line in (("f", 3), ("evaluate", 9))]
     stacks = tuple(
-        Seen(frames=(frame, main), state=State.NATIVE, looks=50, wall_s=5.0) for frame in own
+        Seen(frames=(frame, main), state=State.NATIVE, samples=50, wall_s=5.0) for frame in own
     )
     _, table = time_tables(program_of([msgspec.structs.replace(process({}), stacks=stacks)]), 1)
     assert [row["line"] for row in table.rows] == [

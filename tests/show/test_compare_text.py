@@ -94,7 +94,7 @@ def test_nothing_measured_is_a_verdict_and_its_reasons() -> None:
     )
 
 
-def test_what_nobody_measured_has_no_column() -> None:
+def test_what_was_not_measured_has_no_column() -> None:
     point = judge(whole_runs(cpu_1=[1.0] * 3, cpu_2=[2.0] * 3), Terms({}, {}))
     lines = render_compared(about(point), width=80).splitlines()
     assert lines[3:5] == ["Measurements  runs 3", "on       time  speed  95 % interval"]

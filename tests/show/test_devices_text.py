@@ -69,7 +69,7 @@ def signals(factor: float = 1, **more: Signal) -> dict[str, Signal]:
 
 
 NODE = Answers(
-    of="node",
+    source="node",
     signals={
         "node": {
             "cpu_busy_percent": 12.5,
@@ -81,7 +81,7 @@ NODE = Answers(
         }
     },
 )
-NO_AMD = Answers(of="amd", state="absent", why="no AMD GPU on this node")
+NO_AMD = Answers(source="amd", state="absent", why="no AMD GPU on this node")
 
 
 def survey(*gpus: Answers, **more: object) -> Survey:
@@ -103,7 +103,7 @@ def survey(*gpus: Answers, **more: object) -> Survey:
 
 
 H100 = Answers(
-    of="nvidia",
+    source="nvidia",
     devices=(gpu(0), gpu(1), gpu(2)),
     others=(gpu(3),),
     signals={
@@ -115,7 +115,7 @@ H100 = Answers(
     notes=("the driver does not count the work of each process (accounting mode is off)",),
 )
 SLICES = Answers(
-    of="nvidia",
+    source="nvidia",
     devices=(
         gpu(0, id="MIG-0", name="NVIDIA A100 MIG 3g.20gb", parent_id="GPU-0", power_limit_w=None),
         gpu(1, id="MIG-1", name="NVIDIA A100 MIG 3g.20gb", parent_id="GPU-0", power_limit_w=None),
@@ -156,23 +156,24 @@ def test_the_documented_page_is_the_true_one() -> None:
 
 
 THREE = (
-    "3 NVIDIA H100 80GB HBM3. 1 more GPU is not part of this job. SM activity is available. "
-    "Energy is read from a counter"
+    "This job has 3 GPUs (NVIDIA H100 80GB HBM3). The node has 1 more GPU, which is not part of "
+    "this job. SM activity is available. Energy is read from a counter"
 )
 SOME = (
-    "2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB. SM activity is available on 2 of 3 "
-    "GPUs. Energy is available on 1 of 3 GPUs"
+    "This job has 3 GPUs (2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB). SM activity is "
+    "available on 2 of 3 GPUs. Energy is available on 1 of 3 GPUs"
 )
 OTHERS = msgspec.structs.replace(NO_AMD, others=(gpu(0),))
-GONE = Missing(Reason.FAILED, "the GPU is lost")
+WHY_LOST = Missing(Reason.FAILED, "the GPU is lost")
 LOST = msgspec.structs.replace(
     H100,
     devices=(gpu(0), gpu(1)),
     others=(),
-    signals={gpu(0).id: signals(), gpu(1).id: dict.fromkeys(GPU_METRICS, GONE)
+    signals={gpu(0).id: signals(), gpu(1).id: dict.fromkeys(GPU_METRICS, WHY_LOST)
              | {"gpu_xid_errors": 1}},
 )  # fmt: skip
 HALF = "SM activity is available on 1 of 2 GPUs. Energy is available on 1 of 2 GPUs"
+TWO = "This job has 2 GPUs (NVIDIA H100 80GB HBM3)."
 HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
 
 
@@ -186,7 +187,7 @@ HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
         ([H100, HUNG], f"✗ {THREE.replace('.', '. It hangs.', 1)}."),
         (
             [LOST],
-            f"✗ 2 NVIDIA H100 80GB HBM3. GPU 1 cannot be read: {GONE.detail}. {HALF}.",
+            f"✗ {TWO} GPU 1 cannot be read: the GPU is lost. {HALF}.",
         ),
     ],
 )
@@ -204,7 +205,7 @@ def test_a_package_is_counted_by_one_of_its_dies() -> None:
     )
     silent = signals(gpu_energy_j=LACKING)
     answers = Answers(
-        of="nvidia", devices=pair, signals={pair[0].id: signals(), pair[1].id: silent}
+        source="nvidia", devices=pair, signals={pair[0].id: signals(), pair[1].id: silent}
         | {pair[2].id: signals()},
     )  # fmt: skip
     assert "read from a counter" in render_devices(survey(answers), width=300, color=False)

@@ -285,12 +285,13 @@ def browser():
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    """Open a view; anything that the page complains of or asks for fails the test."""
+    """Open a view or a page; anything that it complains of or asks for fails the test."""
     pages, troubles = [], []
 
     def open_page(view, *, width=1200, scheme="light", script=True, height=900):
         path = tmp_path / f"{len(pages)}.html"
-        path.write_text(render_html(view), encoding="utf-8")
+        text = view if isinstance(view, str) else render_html(view)
+        path.write_text(text, encoding="utf-8")
         page = browser.new_page(
             viewport={"width": width, "height": height},
             color_scheme=scheme,

@@ -89,7 +89,7 @@ def test_idle_is_drawn_and_missing_is_not():
     assert "not recorded" in section.split('class="map"')[0]
 
 
-def test_where_nothing_is_missing_the_scale_does_not_speak_of_it():
+def test_if_nothing_is_missing_the_scale_does_not_mention_it():
     section = heat_section(heat(("GPU 0", [0.0]), ("GPU 1", [1.0])))
     assert "not recorded" not in section
 
@@ -100,7 +100,7 @@ def test_the_last_column_may_be_narrower():
     assert re.findall(r'text-anchor="\w+">([^<]*)</text></svg>\n</div>', section) == ["1 min 15 s"]
 
 
-def test_names_stand_beside_their_rows():
+def test_names_are_next_to_their_rows():
     section = heat_section(fleet(4, 8))
     names = section.split('class="names"')[1].split("</svg>")[0]
     assert re.findall(r">([^<]+)</text>", names)[:6] == [
@@ -140,7 +140,7 @@ def test_lines_between_nodes_do_not_hide_low_rows():
     assert 'class="borders"' not in heat_section(fleet(64, 8))
 
 
-def test_a_long_name_is_cut_and_stands_whole_in_the_table():
+def test_a_long_name_is_cut_and_is_whole_in_the_table():
     name = "login-node-with-a-very-long-name.cluster.example.org"
     section = heat_section(heat((f"{name} GPU 0", [1.0]), (f"{name} GPU 1", [1.0])))
     assert "login-node-with…" in section
@@ -182,7 +182,7 @@ def test_points_for_the_pointer_are_those_of_the_view():
 
 
 @pytest.mark.parametrize("scheme", [0, 1])
-def test_ends_of_the_scale_are_easily_told_apart(scheme):
+def test_ends_of_the_scale_are_easily_distinguished(scheme):
     """WCAG 2.1, 1.4.11: graphics, 3; and what is busy stands out from the page."""
     blocks = re.findall(r":root \{(.*?)\}", (TEMPLATES / "report.css").read_text(), re.DOTALL)
     colors = dict(re.findall(r"--([\w]+): (#[0-9a-f]{6})", blocks[scheme]))
@@ -211,7 +211,7 @@ def test_512_gpus_fit_a_telephone(visit):
     assert page.locator("#heat").bounding_box()["height"] == 768
 
 
-def test_idle_busy_and_missing_look_different(visit):
+def test_idle_busy_and_missing_have_different_colours(visit):
     lines = [("GPU 0", [0.0, 50.0, 100.0]), ("GPU 1", [None, None, None])]
     for scheme in ("light", "dark"):
         page = visit(views.base(heat_map=heat(*lines)), scheme=scheme)

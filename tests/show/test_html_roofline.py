@@ -77,7 +77,7 @@ rates = st.floats(1e9, 9e14)
 
 @settings(max_examples=60, deadline=None)
 @given(rates, st.floats(1, 2), st.floats(1e8, 3.3e12))
-def test_a_point_stands_where_its_figures_are(least, factor, traffic):
+def test_a_point_is_drawn_at_its_figures(least, factor, traffic):
     at = point(least=least, most=least * factor, bytes_per_s=traffic)
     section = rooflines_section([roofline(at)])
     across, up = scales(section)
@@ -136,7 +136,7 @@ def test_a_range_has_its_unit_once():
     assert "500 TFLOP/s to 1.00 PFLOP/s" in table
 
 
-def test_its_words_stand_beside_it():
+def test_its_text_is_next_to_it():
     words = "".join(Outline(rooflines_section([roofline(point())])).words)
     for sentence in ("NVIDIA H100 80GB HBM3", "memory-bound: 71 %", "memory 3.35 TB/s",
                      "Arithmetic is an upper bound."):  # fmt: skip
@@ -170,10 +170,10 @@ def test_it_fits_the_page(visit, width, scheme):
     assert page.evaluate(OVERFLOW) == 0
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("width", [390, 1200])
 @pytest.mark.parametrize("least", [1e12, 2e13, 5e13, 8e13, 1.9e14, 6e14, 9e14])
-def test_no_name_lies_on_another(visit, width, least):
+def test_no_name_overlaps_another(visit, width, least):
     """With roofs as near to each other as any device has them, and the point near each of them."""
     at = point("mean of 2 GPUs", least=least, most=1.05 * least)
     page = visit(views.base(rooflines=(roofline(at),)), width=width)

@@ -87,6 +87,7 @@ def test_a_link_opens_the_definitions(visit, script) -> None:  # noqa: F811 - a 
     definition.wait_for(state="visible", timeout=5000)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["eight_gpus", "laptop"])
 def test_axe_finds_nothing(browser, tmp_path, scheme, name) -> None:  # noqa: F811 - a fixture

@@ -85,7 +85,7 @@ def test_byte_that_is_no_text_is_written_out():
     assert strict(render_json(views.base(command="echo \udcff")))["command"] == "echo \\udcff"
 
 
-def test_what_nobody_reads_is_one_line():
+def test_very_long_json_is_one_line():
     text = render_json(views.base(notes=("long " * 10**6,)))
     assert text.count("\n") == 1
     assert text.endswith("}\n")

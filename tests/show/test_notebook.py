@@ -59,7 +59,7 @@ def plain(cell: nbformat.NotebookNode) -> str:
 
 
 def test_a_cell_is_recorded_like_a_run() -> None:
-    (cell,) = run("%%teho --name busy\nbusy(3)\nprint('said')\nx = 5\nx + 1")
+    (cell,) = run("%%teho --name busy\nbusy(2)\nprint('said')\nx = 5\nx + 1")
     assert [output.output_type for output in cell.outputs] == [
         "stream", "execute_result", "display_data",
     ]  # fmt: skip
@@ -70,11 +70,11 @@ def test_a_cell_is_recorded_like_a_run() -> None:
     loaded = teho.load("busy")
     end = loaded.run.end
     assert loaded.state is RunState.FINISHED
-    assert loaded.run.command == ("cell-3", "busy(3)")
+    assert loaded.run.command == ("cell-3", "busy(2)")
     assert loaded.run.troubles == ()
     assert end is not None
     assert end.exit_code == 0
-    assert 3 <= end.elapsed_s < 60
+    assert 2 <= end.elapsed_s < 60
     assert end.cpu_s is not None
     assert 0.2 < end.cpu_s <= end.elapsed_s + 1
     (node,) = loaded.run.nodes
@@ -86,7 +86,7 @@ def test_a_cell_is_recorded_like_a_run() -> None:
 
 def test_what_was_used_before_the_cell_does_not_count() -> None:
     run(
-        "while time.process_time() < 3: busy(0.1)\nopen('/dev/null', 'w').write('x' * 50_000_000)",
+        "while time.process_time() < 2: busy(0.1)\nopen('/dev/null', 'w').write('x' * 50_000_000)",
         "%%teho --name idle\ntime.sleep(3)",
     )
     end = teho.load("idle").run.end
@@ -100,8 +100,7 @@ def test_what_was_used_before_the_cell_does_not_count() -> None:
 
 def test_processes_that_the_cell_starts_count() -> None:
     program = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', TEXT])"
-    text = "import time; u = time.monotonic() + 3\nwhile time.monotonic() < u: sum(range(9999))"
-    run(f"TEXT = {text!r}", f"%%teho --name outside\n{program}")
+    run("TEXT = 'import time; time.sleep(3)'", f"%%teho --name outside\n{program}")
     loaded = teho.load("outside")
     rows = loaded.table("node").to_pylist()
     assert max(row["job_processes"] for row in rows if row["job_processes"] is not None) == 2
@@ -182,7 +181,7 @@ def test_a_terminal_gets_text(tmp_path: Path) -> None:
     assert teho.load("term").run.end is not None
 
 
-def test_teho_alone_does_not_import_ipython() -> None:
+def test_importing_teho_does_not_import_ipython() -> None:
     text = "import sys, teho, teho.show.notebook; print('IPython' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"

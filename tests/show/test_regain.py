@@ -33,7 +33,7 @@ def test_before_the_evidence(name: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tiny_steps", "memory_near_limit"])
-def test_nothing_where_nobody_knows(name: str) -> None:
+def test_nothing_if_the_share_is_unknown(name: str) -> None:
     view = view_of(name)
     assert view.findings
     assert "could save" not in render_text(view, width=100, color=False, detail="why")

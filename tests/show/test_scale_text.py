@@ -40,7 +40,7 @@ SCALED = Scaled(
     worker="GPU",
     unit="run",
     outcome="pays_to",
-    pays_to=2,
+    efficient_n=2,
     verdict="It pays up to 2 GPUs: 1.80 times as fast as 1 (95 % confidence: 1.70 to 1.90)",
     base_n=1,
     sizes=(
@@ -57,9 +57,9 @@ SCALED = Scaled(
     ),
     steps=(
         ScaleStep(from_n=1, to_n=2, speed=Estimate(value=1.8, low=1.7, high=1.9), bill_ratio=1.1,
-                  needed=1.5, pays=True),
+                  needed=1.5, is_efficient=True),
         ScaleStep(from_n=2, to_n=3, speed=Estimate(value=1.2), bill_ratio=1.25, needed=1.27,
-                  pays=None),
+                  is_efficient=None),
     ),
     fits=(FIT,),
     cost_unit="BU",
@@ -98,7 +98,7 @@ def text(scaled: Scaled, width: int = 80) -> str:
     return render_text(scale_document(scaled), width=width, color=False)
 
 
-def test_the_verdict_stands_first() -> None:
+def test_the_verdict_comes_first() -> None:
     assert text(SCALED) == TEXT
 
 
@@ -108,7 +108,7 @@ def test_without_energy_or_cost_there_are_no_such_columns() -> None:
     assert "GPUs        time  speed-up  95 % interval  efficiency  bill" in lines
 
 
-def test_a_pace_stands_in_the_place_of_a_time_where_windows_were_measured() -> None:
+def test_a_pace_replaces_the_time_if_windows_were_measured() -> None:
     shown = text(msgspec.structs.replace(SCALED, unit="step", kind="weak"))
     assert "   2   0.0180 " in shown
     assert "1 min 40 s" not in shown
@@ -134,7 +134,7 @@ def test_nothing_measured_is_a_verdict_and_the_reasons() -> None:
 
 
 @pytest.mark.parametrize(("high", "shown"), [(30.0, "12 to 30"), (None, "12 or more")])
-def test_a_peak_is_told_with_its_interval(high: float | None, shown: str) -> None:
+def test_a_peak_is_shown_with_its_interval(high: float | None, shown: str) -> None:
     peak = Estimate(value=21.0, low=12.0, high=high)
     said = fit_words(msgspec.structs.replace(FIT, peak_n=peak), "rank")
     assert f". Fastest at 21 ranks ({shown})." in said

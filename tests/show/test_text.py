@@ -135,7 +135,7 @@ def test_figures_of_a_column_line_up_by_their_decimals():
     assert len(dots) == 1
 
 
-def test_wide_table_goes_on_below_with_its_leading_columns():
+def test_wide_table_continues_below_with_its_leading_columns():
     columns = [Column(key="node", label="node")] + [
         Column(key=f"c{i}", label=f"figure {i}", unit="W", decimals=1) for i in range(9)
     ]
@@ -173,7 +173,7 @@ def test_what_all_rows_share_is_never_cut_off():
     assert all(f"Quality {number} the same" in " ".join(text.split()) for number in range(6))
 
 
-def test_rules_that_lacked_the_same_stand_in_one_line():
+def test_rules_that_lacked_the_same_share_one_line():
     lacks = [("gpu_a", "SM activity of GPU 0: none"), ("gpu_b", "power of GPU 0: none"),
              ("gpu_c", "SM activity of GPU 0: none")]  # fmt: skip
     view = views.base(abstentions=tuple(Abstention(kind=kind, lacked=lack) for kind, lack in lacks))
@@ -184,7 +184,7 @@ def test_rules_that_lacked_the_same_stand_in_one_line():
     ) in render(view, detail="why")  # fmt: skip
 
 
-def test_a_reason_is_said_once_for_all_that_it_keeps_from_judging():
+def test_a_reason_is_shown_once_for_all_rules_that_it_stops():
     why = "the driver reports this metric only for Hopper and newer GPUs"
     sm, busy = Lack("SM activity", "GPUs 0–3 on a", why), Lack("GPU busy", "GPU 0 on a", "MIG mode")
     lacks = {

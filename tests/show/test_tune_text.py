@@ -54,11 +54,11 @@ Not measured
 """
 
 
-def test_the_verdict_stands_first() -> None:
+def test_the_verdict_comes_first() -> None:
     assert render_text(tune_document(TUNED), width=80, color=False) == TEXT
 
 
-def test_a_larger_batch_is_told_in_steps_of_the_size_before() -> None:
+def test_a_larger_batch_is_shown_in_steps_of_the_size_before() -> None:
     settings = {"batch_size": 128}
     trials = (
         Trial(settings={}, steps_per_s=1234.5, speed=1.0, runs=4),

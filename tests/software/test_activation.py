@@ -33,7 +33,7 @@ def test_a_name_and_a_container(
     assert (found.lines, found.run_prefix) == (lines, prefix)
 
 
-def test_directories_are_told_by_what_lies_in_them(tmp_path: Path) -> None:
+def test_directories_are_recognised_by_their_content(tmp_path: Path) -> None:
     venv, conda, tykky = (tmp_path / name for name in ("a venv", "conda", "tykky"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     for folder in (conda / "conda-meta", conda / "bin", tykky / "bin"):
@@ -76,7 +76,7 @@ def test_a_plan_goes_into_a_jobs_script(teho, tmp_path: Path) -> None:
     assert "is for Narval, but the job is for Fir" in other.stderr
 
 
-def test_a_container_stands_before_the_command(teho) -> None:
+def test_a_container_is_before_the_command(teho) -> None:
     options = ["--account", "project_1", "--env", "torch.sif", "--script"]
     done = teho("plan", "--cluster", "roihu", *options, "--", "python", "train.py")
     assert "srun apptainer exec --nv torch.sif python train.py" in done.stdout.splitlines()

@@ -16,7 +16,7 @@ GPU_LINE = "pytorch            conda-forge/linux-64::pytorch-2.4.1-cuda120_py313
 CPU_LINE = "pytorch            conda-forge/linux-64::pytorch-2.4.1-cpu_mkl_py313hbc6f0e9_102"
 
 
-def test_the_two_lines_of_the_arc4_document_are_told_apart() -> None:
+def test_the_two_lines_of_the_arc4_document_are_distinguished() -> None:
     assert GPU_LINE in ARC4.read_text()
     kinds = []
     for line in (GPU_LINE, CPU_LINE):
@@ -65,14 +65,14 @@ BUILDS = [
 
 
 @pytest.mark.parametrize("row", BUILDS, ids=lambda row: f"{row[0]}-{row[1]}-{row[2]}")
-def test_a_build_tells_what_it_is_for(row: tuple[str, ...]) -> None:
+def test_a_build_shows_what_it_is_for(row: tuple[str, ...]) -> None:
     name, version, build, *expected = row
     told = build_of(name, version, build)
     assert [told.kind, told.toolkit, told.framework] == expected
     assert bool(told.evidence) is (told.kind != "unknown")
 
 
-def test_the_local_version_may_stand_apart() -> None:
+def test_the_local_version_may_be_separate() -> None:
     assert build_of("torch", "2.5.1", "", "cu124") == build_of("torch", "2.5.1+cu124")
 
 
@@ -85,7 +85,7 @@ def kinds(*specs: str, **facts: str) -> list[tuple[str, str]]:
     return [(one.kind, one.toolkit) for one in builds_of(pip(*specs), facts)]
 
 
-def test_jax_is_for_the_gpu_where_a_plugin_is_beside_it() -> None:
+def test_jax_is_for_the_gpu_if_a_plugin_is_installed() -> None:
     assert kinds("jaxlib==0.10.2") == [("cpu", "")]
     assert kinds("jaxlib==0.10.2", "jax-cuda12-plugin==0.10.2") == [("cuda", "12")]
     assert kinds("jaxlib==0.10.2", "jax-rocm7-plugin==0.10.2") == [("rocm", "7")]
@@ -93,13 +93,13 @@ def test_jax_is_for_the_gpu_where_a_plugin_is_beside_it() -> None:
     assert kinds("jaxlib==0.4.23+computecanada") == [("unknown", "")]  # before plugins
 
 
-def test_a_wheel_without_a_local_version_is_for_the_cuda_beside_it() -> None:
+def test_a_wheel_without_a_local_version_is_for_the_installed_cuda() -> None:
     assert kinds("torch==2.9.1") == [("unknown", "")]
     assert kinds("torch==2.9.1", "nvidia-cuda-runtime-cu12==12.8.90") == [("cuda", "12.8")]
     assert kinds("torch==2.11.0", "nvidia-cuda-runtime==13.0.96") == [("cuda", "13.0")]
 
 
-def test_a_wheel_of_another_maker_is_not_taken_for_cuda_by_what_is_beside_it() -> None:
+def test_installed_cuda_does_not_make_a_wheel_of_another_maker_cuda() -> None:
     assert kinds("torch==2.9.0+computecanada", "cuda-cudart==12.9.79") == [("unknown", "")]
 
 

@@ -82,7 +82,7 @@ def test_a_version_that_is_asked_for_hides_newer_ones() -> None:
     assert [one.what for one in proposal.refused] == ["PyTorch 2.12 with CUDA 13.0"]
 
 
-def test_releases_that_share_a_reason_are_told_together() -> None:
+def test_releases_that_share_a_reason_are_shown_together() -> None:
     wish = SoftwareRequest("tensorflow", "pip", "nvidia", "GH200", "9.0", "aarch64", NEW)
     assert [(one.what, one.why) for one in choose(wish)[1]] == [
         ("TensorFlow 2.12 to 2.21", "this version has no GPU build for aarch64")

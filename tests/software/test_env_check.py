@@ -77,7 +77,7 @@ def test_on_both_sides_of_the_driver(driver: str, *, too_old: bool) -> None:
     assert ("driver_too_old" in found) is too_old
 
 
-def test_what_is_not_known_is_said_and_never_called_fine() -> None:
+def test_what_is_not_known_is_reported_and_never_called_fine() -> None:
     found = check(TORCH, source="x", form="pip freeze", target=Target())
     assert found.problems == ()
     assert [line.partition(":")[0] for line in found.not_checked] == ["Driver", "GPU"]
@@ -103,7 +103,7 @@ def test_a_driver_that_could_not_be_judged_is_not_called_fine(
     assert ("? Driver: " in done.stdout) is bool(gap)
 
 
-def test_pips_tensorflow_is_advised_where_it_has_gpu_builds_alone() -> None:
+def test_pips_tensorflow_is_advised_only_if_it_has_gpu_builds() -> None:
     assert kinds(TF, **H100) == ["no_cuda_libraries"]
     assert kinds(TF, **H100, arch="aarch64") == []
     assert kinds(TF, vendor="amd", gpu="MI250X") == []
@@ -119,12 +119,12 @@ def test_other_gpus_of_the_cluster_are_named(teho) -> None:
     assert "also has" not in done.stdout
 
 
-def test_a_cpu_build_beside_a_gpu_build_is_a_warning() -> None:
+def test_a_cpu_build_next_to_a_gpu_build_is_a_warning() -> None:
     both = check([*TORCH, *pip("jaxlib==0.10.2")], source="x", form="x", target=Target(**H100))
     assert [(one.kind, one.severity) for one in both.problems] == [("cpu_only_build", "warning")]
 
 
-def test_what_to_do_is_said_as_it_is_done_there() -> None:
+def test_the_advice_fits_the_kind_of_environment() -> None:
     conda = [Package(name="pytorch", version="2.8.0", build="cpu_mkl_py313_h1_101", origin="conda")]
     for target, words in (
         (Target(), "`CONDA_OVERRIDE_CUDA=VERSION conda install 'pytorch=*=cuda*'`"),

@@ -24,7 +24,7 @@ from teho.model.cluster import EnvironmentKind
 from teho.model.software import EnvironmentPlan, Framework
 from teho.show.text.env_script import render_script
 from teho.software import steps
-from teho.software.recipe import Asked, NothingFits, plan_environment
+from teho.software.recipe import EnvironmentRequest, NothingFits, plan_environment
 
 DATA = Path(__file__).parents[1] / "data" / "software" / "env"
 CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
@@ -98,7 +98,7 @@ def every_plan() -> list[EnvironmentPlan]:
     for cluster in CLUSTERS.values():
         for framework in get_args(Framework):
             for kind in get_args(EnvironmentKind):
-                asked = Asked(framework=framework, kind=kind, extra=("a b", "it's"))
+                asked = EnvironmentRequest(framework=framework, kind=kind, extra=("a b", "it's"))
                 try:
                     found = plan_environment(cluster, asked)
                 except InputError:
@@ -110,7 +110,7 @@ def every_plan() -> list[EnvironmentPlan]:
 
 def test_each_cluster_has_a_way_to_pytorch() -> None:
     for cluster in CLUSTERS.values():
-        found = plan_environment(cluster, Asked(framework="pytorch"))
+        found = plan_environment(cluster, EnvironmentRequest(framework="pytorch"))
         assert isinstance(found, EnvironmentPlan), cluster.name
         assert found.steps
         assert found.job.lines or found.job.run_prefix
@@ -135,11 +135,11 @@ def test_every_script_is_bash_and_shellcheck_finds_nothing(tmp_path: Path) -> No
     assert done.stdout == ""
 
 
-def test_conda_is_never_told_of_more_than_the_driver_supports() -> None:
+def test_conda_never_gets_more_than_the_driver_supports() -> None:
     for cluster in CLUSTERS.values():
         for version, most in (("525.60.13", "12.0"), ("535.104.05", "12.2"), ("580.65.06", "13.0")):
             for kind in ("conda", "container"):
-                asked = Asked(framework="pytorch", kind=kind, driver=version)
+                asked = EnvironmentRequest(framework="pytorch", kind=kind, driver=version)
                 try:
                     found = plan_environment(cluster, asked)
                 except InputError:
@@ -170,7 +170,7 @@ MISTAKES = [
 def test_what_cannot_be_planned_is_named(row: tuple[dict[str, str], str, str]) -> None:
     given, name, words = row
     with pytest.raises(InputError, match=words):
-        plan_environment(CLUSTERS[name], Asked(**{"framework": "pytorch", **given}))
+        plan_environment(CLUSTERS[name], EnvironmentRequest(**{"framework": "pytorch", **given}))
 
 
 def test_nothing_fits_and_says_why(teho) -> None:
@@ -178,23 +178,27 @@ def test_nothing_fits_and_says_why(teho) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("✗ No TensorFlow as venv fits.")
     assert "this version has no GPU build for aarch64" in done.stderr
-    found = plan_environment(CLUSTERS["roihu"], Asked(framework="tensorflow", kind="venv"))
+    found = plan_environment(
+        CLUSTERS["roihu"], EnvironmentRequest(framework="tensorflow", kind="venv")
+    )
     assert isinstance(found, NothingFits)
 
 
 def test_an_unknown_driver_and_module_version_are_cautions() -> None:
-    found = plan_environment(CLUSTERS["aire"], Asked(framework="pytorch"))
+    found = plan_environment(CLUSTERS["aire"], EnvironmentRequest(framework="pytorch"))
     assert isinstance(found, EnvironmentPlan)
     assert found.driver is None
     assert any("does not document" in text and "--driver" in text for text in found.cautions)
-    found = plan_environment(CLUSTERS["puhti"], Asked(framework="tensorflow", version="2.7"))
+    found = plan_environment(
+        CLUSTERS["puhti"], EnvironmentRequest(framework="tensorflow", version="2.7")
+    )
     assert isinstance(found, EnvironmentPlan)
     assert any("but not 2.7" in text for text in found.cautions)
 
 
-def test_a_wish_that_a_sites_own_software_cannot_grant_is_told() -> None:
+def test_a_wish_that_a_sites_own_software_cannot_meet_is_reported() -> None:
     for cluster, version in (("lumi", "2.3"), ("puhti", "")):
-        asked = Asked(framework="pytorch", version=version, python="3.9")
+        asked = EnvironmentRequest(framework="pytorch", version=version, python="3.9")
         found = plan_environment(CLUSTERS[cluster], asked)
         assert isinstance(found, EnvironmentPlan)
         told = [text for text in found.cautions if "has no effect" in text]
@@ -206,7 +210,7 @@ def test_the_very_release_that_is_asked_for() -> None:
         kind = "conda" if cluster == "aire" else "venv"
         version = spec.split("=")[-2 if kind == "conda" else -1].removesuffix(".*")
         found = plan_environment(
-            CLUSTERS[cluster], Asked(framework="pytorch", kind=kind, version=version)
+            CLUSTERS[cluster], EnvironmentRequest(framework="pytorch", kind=kind, version=version)
         )
         assert isinstance(found, EnvironmentPlan)
         assert any(spec in line for step in found.steps for line in step.lines)
@@ -227,12 +231,12 @@ def test_the_urls_of_what_conda_installed(tmp_path: Path) -> None:
 
 def test_a_cluster_that_says_nothing_of_environments() -> None:
     bare = msgspec.structs.replace(CLUSTERS["lumi"], environments=None, software=())
-    found = plan_environment(bare, Asked(framework="pytorch"))
+    found = plan_environment(bare, EnvironmentRequest(framework="pytorch"))
     assert isinstance(found, EnvironmentPlan)
     assert (found.kind, found.other_kinds) == ("venv", ("conda",))
     lines = [line for step in found.steps for line in step.lines]
     assert "uv pip install --torch-backend=rocm7.14 'torch==2.14.*'" in lines
-    found = plan_environment(bare, Asked(framework="tensorflow"))
+    found = plan_environment(bare, EnvironmentRequest(framework="tensorflow"))
     assert isinstance(found, NothingFits)
     assert {one.why for one in found.refused} == {"this version has no build with ROCm"}
 

@@ -340,7 +340,7 @@ async def work(port, todo, book, reader):
         ("asyncio.Lock()", "ask(reader, todo.pop())", "await reader.readline()", False),
     ],
 )
-def test_a_lock_is_held_during_a_request(made, call, inner, is_held):
+def test_a_lock_is_taken_during_a_request(made, call, inner, is_held):
     stack = stack_of(LOCKED.format(made=made, call=call), "<task>", f"await {call}", inner)
     found = find_in_turn(*stack)
     assert (found is not None) is is_held

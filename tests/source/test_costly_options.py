@@ -445,7 +445,9 @@ class TestTable:
                 re.compile(pattern)
             # Patterns of one option are joined.
             for patterns in (one.calls, one.unless, one.files, one.lines, one.rows_of):
-                re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+                joined = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+                # A pattern that fits everything would be an option of each call.
+                assert not patterns or not joined.fullmatch("a_call_of_mine"), one.name
 
     @pytest.mark.parametrize(
         ("name", "end"),

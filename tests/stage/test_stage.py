@@ -21,7 +21,7 @@ from support import TEHO
 from teho.cli.group import teho as commands
 from teho.errors import InputError
 from teho.stage.archive import Archive
-from teho.stage.look import Looked, look
+from teho.stage.location import Location, location_of
 from teho.stage.machine import Machine
 from teho.stage.plan import entries, plan_copy
 
@@ -356,7 +356,7 @@ def test_archives_of_others_stay_and_own_older_ones_are_replaced(
         assert "data/sub/f5" not in archive.getnames()
 
 
-def test_any_part_of_an_archive_can_be_sent_alone(tmp_path: Path) -> None:
+def test_an_archive_can_be_sent_from_any_position(tmp_path: Path) -> None:
     data = make_tree(tmp_path)
     with Machine() as here:
         listed = entries(here.ask("list", str(tmp_path), name="data"))
@@ -376,14 +376,14 @@ def test_any_part_of_an_archive_can_be_sent_alone(tmp_path: Path) -> None:
 def _on(monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
     """Change what is seen of the destination's file system."""
 
-    def changed(machine: Machine, path: str, *, quotas: bool = False) -> Looked:
-        found = look(machine, path, quotas=quotas)
+    def changed(machine: Machine, path: str, *, quotas: bool = False) -> Location:
+        found = location_of(machine, path, quotas=quotas)
         if not quotas:  # the source
             return found
         folder = msgspec.structs.replace(found.folder, **changes)
         return found._replace(folder=folder)
 
-    monkeypatch.setattr(teho.stage.staging, "look", changed)
+    monkeypatch.setattr(teho.stage.staging, "location_of", changed)
 
 
 def _stage(*words: str | Path) -> Result:

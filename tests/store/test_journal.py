@@ -253,7 +253,7 @@ def test_nothing_to_seal(run: Path) -> None:
     assert not sealed_file(run, "n1").exists()
 
 
-def test_node_names_that_begin_alike_are_kept_apart(run: Path) -> None:
+def test_node_names_that_begin_alike_stay_separate(run: Path) -> None:
     for node in ("n1", "n1.cluster"):
         journal = Journal(run, node)
         journal.append([row(1 if node == "n1" else 2)])

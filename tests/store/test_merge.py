@@ -23,7 +23,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list
     """Record a step of four tasks on two nodes without common files; what they said, too."""
     homes = [tmp_path_factory.mktemp("n1"), tmp_path_factory.mktemp("n2")]
     programs = ["import time; time.sleep(1)"] * 3 + ["import time; time.sleep(1); exit(3)"]
-    _, said = wait(start(homes, programs, nodes=2))
+    _, said = wait(start(homes, programs, nodes=2, report="brief"))
     return [only_run(home) for home in homes], said
 
 
@@ -39,7 +39,7 @@ def edit(path: Path, change: Callable[[dict], None]) -> None:
     path.write_text(json.dumps(content))
 
 
-def test_each_node_says_where_its_part_lies(recorded: tuple[list[Path], list[str]]) -> None:
+def test_each_node_reports_where_its_part_is(recorded: tuple[list[Path], list[str]]) -> None:
     parts, said = recorded
     for node, (directory, words) in enumerate(zip(parts, (said[:2], said[2:]), strict=True), 1):
         told = [text for text in words if text]
@@ -136,7 +136,7 @@ def test_a_part_that_grows_is_refused(parts: list[Path], tmp_path: Path) -> None
         merge_parts(parts, tmp_path / "home")
 
 
-def test_a_clock_that_was_held_against_another_node_counts_no_more(
+def test_a_clock_that_was_compared_with_another_node_no_longer_counts(
     parts: list[Path], tmp_path: Path
 ) -> None:
     clock = {"ahead_s": 5.0, "uncertainty_s": 0.1}

@@ -30,7 +30,7 @@ def test_what_was_seen_adds_up(tmp_path: Path) -> None:
     (process,) = watched_processes(tmp_path, problems)
     assert problems == []
     assert (process.node, process.pid, process.wall_s) == ("n-1", 7, 2.0)
-    assert [(one.wall_s, one.looks, one.state) for one in process.stacks] == [
+    assert [(one.wall_s, one.samples, one.state) for one in process.stacks] == [
         (2.0, 18, State.NATIVE)
     ]
     assert process.stacks[0].frames[0].function == "f"
@@ -75,7 +75,7 @@ def test_a_file_that_is_none_is_a_line_of_the_report(tmp_path: Path) -> None:
         assert "does not contain the data that a probe writes" in problems[0]
 
 
-def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_lines(tmp_path: Path) -> None:
     """A recorder takes the spool home while somebody looks."""
     problems: list[str] = []
     assert processes_in(tmp_path / "none", problems) == []

@@ -223,7 +223,7 @@ def test_sharing_again_replaces_the_copy_and_unsharing_deletes_it(
     assert run.exists()
 
 
-def test_a_run_that_goes_on_is_not_shared(tmp_path: Path, place: Path) -> None:
+def test_a_run_that_continues_is_not_shared(tmp_path: Path, place: Path) -> None:
     run = make_run(tmp_path, 1, elapsed_s=None)
     os.utime(run / "nodes" / "g1.json", (time.time(), time.time()))
     with pytest.raises(RecordingError, match="still runs"):

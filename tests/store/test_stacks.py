@@ -64,10 +64,10 @@ def test_a_call_that_was_seen_to_last_is_native_and_the_rest_python(tmp_path: Pa
         (5, State.SLEEPING): 1.0,
     }
     assert process.wall_s == 40.0
-    assert process.independent_looks == pytest.approx(100)
+    assert process.independent_samples == pytest.approx(100)
 
 
-def test_without_such_looks_a_call_counts_as_lasting(tmp_path: Path) -> None:
+def test_without_such_samples_a_call_counts_as_lasting(tmp_path: Path) -> None:
     seen = {"0": {"running": [40, 4.0]}, "1": {"running": [50, 5.0]}}
     process, _ = read(tmp_path, slice_of(100.0, seen))
     assert states(process) == {(3, State.NATIVE): 4.0, (4, State.PYTHON): 5.0}
@@ -109,7 +109,7 @@ def test_a_difference_from_the_kernels_count_by_chance_changes_nothing(tmp_path:
     assert states(process) == {(3, State.NATIVE): 4.0, (5, State.SLEEPING): 6.0}
 
 
-def test_a_look_that_came_when_a_wait_had_just_ended_counts_for_the_wait(tmp_path: Path) -> None:
+def test_a_sample_just_after_a_wait_counts_for_the_wait(tmp_path: Path) -> None:
     # It was found able to run for 9 of 10 s; the kernel counted 7: 2 of the 4 s at the line that
     # waits were waiting.
     seen = {
@@ -197,7 +197,7 @@ def test_on_whichever_core_it_runs_if_it_waits_no_longer(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("about", [{"ran_s": 0.0}, {"ran_s": 9.0}])
-def test_looks_stand_as_they_are_if_the_kernel_counts_no_less(tmp_path: Path, about: dict) -> None:
+def test_samples_stay_unchanged_if_the_kernel_counts_no_less(tmp_path: Path, about: dict) -> None:
     seen = {"2": {"sleeping": [10, 1.0], "running": [90, 9.0]}}
     process, _ = read(tmp_path, slice_of(100.0, seen, {"2": [0, 9]}, **about))
     assert states(process) == {(5, State.SLEEPING): 1.0, (5, State.PYTHON): 9.0}
@@ -228,7 +228,7 @@ def test_the_text_of_a_notebook_s_line_comes_from_its_process(tmp_path: Path) ->
     assert texts == {3: "hash(héllo)", 4: "f(1) + g(2)"}
 
 
-def test_little_time_without_a_core_is_not_told(tmp_path: Path) -> None:
+def test_little_time_without_a_core_is_not_reported(tmp_path: Path) -> None:
     seen = {"0": {"running": [90, 9.0]}}
     process, _ = read(tmp_path, slice_of(100.0, seen, queued_s=0.1, ran_s=8.9))
     assert states(process) == {(3, State.NATIVE): 9.0}
@@ -248,14 +248,14 @@ def test_what_was_before_the_first_step_and_in_each_quarter(tmp_path: Path) -> N
     assert [[one.frames[0].line for one in part] for part in process.parts] == [[3], [3], [5], [5]]
 
 
-def test_rarer_looks_count_less(tmp_path: Path) -> None:
+def test_rarer_samples_count_less(tmp_path: Path) -> None:
     # 10 s by 100 looks and 10 s by 10: 400 / (1 + 10) of equal weight.
     process, _ = read(
         tmp_path,
         slice_of(100.0, {"0": {"running": [100, 10.0]}}),
         slice_of(110.0, {"0": {"running": [10, 10.0]}}),
     )
-    assert process.independent_looks == pytest.approx(400 / 11)
+    assert process.independent_samples == pytest.approx(400 / 11)
 
 
 def test_why_a_process_could_not_be_read(tmp_path: Path) -> None:

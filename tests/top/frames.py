@@ -161,11 +161,11 @@ WATCHED = WatchedProcess(
     at_end=(
         Seen(
             frames=(CodeFrame("/home/ann/train.py", "step", 12, "loss.backward()"),),
-            state=State.NATIVE, looks=60, wall_s=45.0,
+            state=State.NATIVE, samples=60, wall_s=45.0,
         ),
         Seen(
             frames=(CodeFrame("/home/ann/train.py", "main", 30, "open(path)"),),
-            state=State.DISK, looks=20, wall_s=15.0,
+            state=State.DISK, samples=20, wall_s=15.0,
         ),
     ),
 )  # fmt: skip

@@ -136,7 +136,7 @@ def test_the_end_is_seen_soon_after_the_last_sample(
     described["host"] = "elsewhere"  # its recorder may be alive
     run_file(run).write_bytes(msgspec.json.encode(described))
     (run / "nodes/g1.json").touch()
-    monkeypatch.setattr(live_module, "_LOOK_S", 0.1)
+    monkeypatch.setattr(live_module, "_CHECK_S", 0.1)
     with watched(run, monkeypatch) as source:
         assert source.frame().report.state == "running"
         source._pause_s = DAY_S

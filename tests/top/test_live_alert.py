@@ -47,7 +47,7 @@ def test_an_idle_gpu_is_the_first_line(source: LiveSource) -> None:
     assert head(frame, 100)[0].plain == f"! {frame.alert}"
 
 
-def test_nothing_is_said_about_a_run_that_is_stuck_or_has_ended(source: LiveSource) -> None:
+def test_no_alert_for_a_run_that_is_stuck_or_has_ended(source: LiveSource) -> None:
     report = source._report
     (first, *_) = report.findings
     stuck: Finding = msgspec.structs.replace(first, kind="run_stuck")

@@ -232,13 +232,20 @@ def test_frozen_values_stay() -> None:
 
 
 def test_a_tick_while_the_screen_is_taken_down_draws_nothing() -> None:
-    async def drive() -> None:
-        app = TopApp(StillSource(SHOWN))
+    async def drive() -> tuple[str, str, int]:
+        source = StillSource(SHOWN)
+        app = TopApp(source)
         async with app.run_test(size=(100, 30)):
             await app.query_one("#list").remove()
+            head, polls = app.query_one("#head", Lines), source.polls
+            before = [text.plain for text in head._texts]
+            source.shown = frame({"n9": [10.0]})
             app._tick()
+            return str(before), str([text.plain for text in head._texts]), source.polls - polls
 
-    asyncio.run(drive())
+    before, later, polls = asyncio.run(drive())
+    assert before == later != "[]"
+    assert polls == 1
 
 
 def test_a_click_opens_a_node() -> None:

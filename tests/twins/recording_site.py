@@ -32,11 +32,13 @@ class RecordingSite:
         assert sent.returncode == 0, sent.stderr
         return sent.stdout.strip()
 
-    def until(self, what: str, holds: Callable[[], bool], patience_s: float = 180) -> None:
+    def until(
+        self, what: str, holds: Callable[[], bool], patience_s: float = 180, every_s: float = 0.2
+    ) -> None:
         end_s = time.monotonic() + patience_s
         while not holds():
             assert time.monotonic() < end_s, what
-            time.sleep(0.2)
+            time.sleep(every_s)
 
     def state(self, job: str) -> str:
         return self.twin.run("squeue", "-h", "-j", job, "-o", "%T").stdout
@@ -45,7 +47,8 @@ class RecordingSite:
         return not self.state(job).strip()
 
     def wait(self, job: str) -> None:
-        self.until(f"the end of job {job}", lambda: self.has_left(job))
+        # To ask Slurm is work for two cores, on which other tests run.
+        self.until(f"the end of job {job}", lambda: self.has_left(job), every_s=0.6)
 
     def teho(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.twin.run(*TEHO, *arguments)

@@ -28,8 +28,11 @@ from teho.clusters.catalogue import load_cluster
 from teho.units import GIB
 
 GPU = ("--gres=gpu:v100:1", "--time=15", "--mem=1G")
-BUSY = f"timeout 6 {sys.executable} -c 'while True: pass'; exit 0"
-TASKS = 190
+# Busy for some of its time: what a job has used is whatever sacct says.
+BUSY = f"""timeout 6 {sys.executable} -c '
+import time
+while True: time.sleep(0.02); sum(range(200_000))'; exit 0"""
+TASKS = 100
 """Tasks of an array, of which every fifth fails."""
 
 

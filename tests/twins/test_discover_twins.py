@@ -81,7 +81,7 @@ def test_the_catalogue_comes_back(twin: SlurmTwin, there: Cluster) -> None:
                 assert getattr(live, fact) == getattr(part, fact), (part.name, fact)
 
 
-def test_a_catalogue_that_is_out_of_date_is_told(twin: SlurmTwin, there: Cluster) -> None:
+def test_an_outdated_catalogue_is_reported(twin: SlurmTwin, there: Cluster) -> None:
     change = msgspec.structs.replace
     parts = tuple(change(part, max_time="1h") for part in twin.cluster.partitions)
     kinds = tuple(change(kind, cores=1, usable_cores=None) for kind in twin.cluster.nodes)

@@ -227,7 +227,7 @@ def test_data_is_staged(ended: dict[str, Ended]) -> None:
     assert ended["one-gpu"].only("disk") == ""
 
 
-def test_the_log_is_where_it_was_asked_for(ended: dict[str, Ended]) -> None:
+def test_the_log_is_where_it_was_requested(ended: dict[str, Ended]) -> None:
     assert (ended["awkward"].folder / "the log.txt").exists()
 
 
@@ -271,7 +271,7 @@ def test_exit_code_99_runs_the_job_again(arc4: GridEngineTwin, ended: dict[str, 
     assert [one["exit_status"] for one in _accounting(arc4, job.number, 2)] == ["99", "0"]
 
 
-def test_a_program_that_is_told_in_time_runs_again(
+def test_a_program_with_an_early_signal_runs_again(
     arc4: GridEngineTwin, ended: dict[str, Ended]
 ) -> None:
     job = ended["told"]

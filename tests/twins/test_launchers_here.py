@@ -24,7 +24,7 @@ from teho.schedulers.task import Task, read_task
 _OF_A_RANK = ("_RANK", "_SIZE")
 
 
-def test_a_program_alone_is_told_so(alone: Launched) -> None:
+def test_a_single_program_gets_the_rank_of_one(alone: Launched) -> None:
     alone.check_ranks(1, 1)
     alone.check_golden("alone")
 
@@ -42,7 +42,7 @@ def test_mpirun_on_one_machine(stage: Stage, alone: Launched) -> None:
     launched.check_golden("mpirun-here")
 
 
-def test_jax_meets_where_it_is_told(stage: Stage) -> None:
+def test_jax_meets_at_the_given_address(stage: Stage) -> None:
     if reason := lacks_framework("jax"):
         pytest.skip(reason)
     notes = stage.notes("jax")

@@ -29,7 +29,7 @@ if not SOAK:
     REQUESTS |= dict.fromkeys(("fir", "nibi", "rorqual"), 200)
 """For each cluster. Of these four, few requests are refused only by the plan: one in fifty of
 Narval's."""
-DRAWN = pytest.mark.drawn(3, always=("lumi",))
+DRAWN = pytest.mark.drawn(1, always=("lumi",))
 
 
 @pytest.fixture(scope="module")

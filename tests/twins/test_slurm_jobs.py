@@ -1,7 +1,7 @@
 """Real jobs: every launcher's script runs to its end on the twins, with the right ranks.
 
-The launchers and the program are stubs that write down how they were called. On each of
-four clusters, for each launcher: one GPU, all GPUs of a node, and those of two nodes.
+The launchers and the program are stubs that write down how they were called. On each cluster of
+the draw, for each launcher: one GPU, all GPUs of a node, and those of two nodes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 from slurm_stubs import Call, calls_of, write_stubs
 from slurm_twin import SlurmTwin, several
 
+from drawn import cases_that_run
 from support import TEHO
 from teho.clusters.catalogue import load_cluster
 from teho.launch.binding import physical_cores
@@ -43,6 +44,7 @@ ALONE = {
     ("mahti", "slice"): {"gpus": 1, "gpu_type": "a100_1g.5gb"},
     ("narval", "slice"): {"gpus": 1, "gpu_type": "a100_3g.20gb"},
 }
+DRAWN = pytest.mark.drawn(2, by="name")
 COMMAND = ("python", "train.py", "--words", "two words", "it's $HOME")
 PROGRAM = COMMAND[1:]
 
@@ -61,9 +63,12 @@ class Ran(msgspec.Struct):
 
 
 @pytest.fixture(scope="module")
-def jobs(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, str], Ran]:
-    """Run all jobs of all clusters, as many at a time as the nodes hold."""
-    clusters = [load_cluster(name, {}) for name in CLUSTERS]
+def jobs(
+    request: pytest.FixtureRequest, slurm: None, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str, str], Ran]:
+    """Run all jobs of the drawn clusters, as many at a time as the nodes hold."""
+    names = [str(name) for name in cases_that_run(request, "name")]
+    clusters = [load_cluster(name, {}) for name in names]
     requests = {
         (one.name, launcher, shape): _request(one, launcher, shape)
         for one in clusters
@@ -71,6 +76,8 @@ def jobs(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
         for shape in SHAPES
     }
     for (name, shape), needs in ALONE.items():
+        if name not in names:
+            continue
         account = load_cluster(name, {}).account.example
         requests[name, "plain", shape] = Request(
             command=COMMAND,
@@ -85,7 +92,7 @@ def jobs(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
         for key, request in requests.items()
     }
     live = {option.node_kind: 2 for option in options.values()}
-    folders = {name: tmp_path_factory.mktemp(name) for name in CLUSTERS}
+    folders = {name: tmp_path_factory.mktemp(name) for name in names}
     with several(clusters, live, asleep=False) as twins:
         numbers = {
             key: (_submit(twins[key[0]], folders[key[0]], option), option)
@@ -147,6 +154,7 @@ def _states_at_the_end(twin: SlurmTwin, numbers: set[str]) -> dict[str, str]:
         time.sleep(0.3)
 
 
+@DRAWN
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize("name", CLUSTERS)
@@ -164,6 +172,7 @@ def test_job_runs_with_the_right_ranks(
         assert int(call.env["OMP_NUM_THREADS"]) == _threads(job, call)
 
 
+@DRAWN
 @pytest.mark.parametrize(("name", "shape"), ALONE)
 def test_job_without_a_whole_gpu_runs(
     name: str, shape: str, jobs: dict[tuple[str, str, str], Ran]

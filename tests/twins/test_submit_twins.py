@@ -248,7 +248,7 @@ def test_a_job_waits_for_another_and_for_its_release(job: tuple[Site, tuple[str,
 
 
 @jobs("cancelled")
-def test_a_cancelled_job_is_told_as_such(job: tuple[Site, Told]) -> None:
+def test_a_cancelled_job_is_shown_as_such(job: tuple[Site, Told]) -> None:
     site, told = job
     assert told.code != 0
     assert told.log.startswith("up\n")
@@ -260,7 +260,7 @@ def test_a_cancelled_job_is_told_as_such(job: tuple[Site, Told]) -> None:
 
 
 @jobs("limit")
-def test_a_job_that_reaches_its_limit_is_told_as_such(job: tuple[Site, Told]) -> None:
+def test_a_job_that_reaches_its_limit_is_shown_as_such(job: tuple[Site, Told]) -> None:
     site, told = job
     assert told.code == 1
     assert told.log.startswith("up\n")
@@ -296,7 +296,7 @@ def test_a_trial_says_if_the_long_job_may_go(job: tuple[Site, Told]) -> None:
 
 
 @jobs("again")
-def test_a_job_that_was_told_in_time_runs_again(job: tuple[Site, Told]) -> None:
+def test_a_job_with_an_early_signal_runs_again(job: tuple[Site, Told]) -> None:
     site, told = job
     assert told.code == 0, told.log + told.said
     lines = [line for line in told.log.splitlines() if line in {"up", "told", "again"}]

@@ -31,7 +31,7 @@ SCRIPT = """\
 {lines}
 """
 RUN = f"{sys.executable} -m teho run --every 200ms --quiet"
-BURN = "python3 -c 'import time\nwhile time.process_time() < 1: pass\ntime.sleep(2)'"
+BURN = "python3 -c 'import time\nwhile time.process_time() < 0.5: pass\ntime.sleep(2)'"
 WAIT = "python3 -c 'import time; time.sleep(60)'"
 LONG = "python3 -c 'import time; time.sleep(290)'"  # a slow machine needs minutes for the keys
 # The first step holds all that the job has, and starts beside the recorders at once. The second may
@@ -47,7 +47,7 @@ LINES = {
     "one node": f"{RUN} -- srun {BURN}",
     "killed": f"{RUN} -- sleep 12",
     "cancelled": f"{RUN} -- srun {WAIT}",
-    "from outside": f"srun {BURN}; srun sh -c 'sleep 35; exit 3'",
+    "from outside": "srun sleep 2; srun sh -c 'sleep 35; exit 3'",
 }
 
 
@@ -152,7 +152,7 @@ def test_a_cancelled_job(site: Site, jobs: dict[str, str]) -> None:
     assert (run.end.signal, run.end.exit_code) != (None, 0)
 
 
-def test_a_recording_from_outside_ends_and_the_job_goes_on(
+def test_a_recording_from_outside_ends_and_the_job_continues(
     site: Site, jobs: dict[str, str]
 ) -> None:
     job = jobs["from outside"]
@@ -291,8 +291,8 @@ def test_the_steps_of_a_script_are_one_recording(site: Site, jobs: dict[str, str
     assert [node.clock is None for node in run.nodes] == [True, False, False]
     assert {node.allocation.job_id for node in run.nodes} == {job}
     assert {node.allocation.cluster for node in run.nodes} == {"puhti"}
-    # Two tasks of 1 s on each node, with their interpreters.
-    assert all(1.9 < cpu_s(directory, name) < 4 for name in NODES)
+    # Two tasks of 0.5 s on each node, with their interpreters.
+    assert all(0.9 < cpu_s(directory, name) < 3 for name in NODES)
     assert run.troubles == ()
 
 
@@ -301,7 +301,7 @@ def test_two_recordings_of_one_script_count_their_own(site: Site, jobs: dict[str
     site.wait(job)
     runs = site.runs(job)
     assert len(runs) == 2, site.said(job)
-    used = sorted([cpu_s(run, "gpu-n1") > 0.9, cpu_s(run, "gpu-n2") > 0.9] for run in runs)
+    used = sorted([cpu_s(run, "gpu-n1") > 0.4, cpu_s(run, "gpu-n2") > 0.4] for run in runs)
     assert used == [[False, True], [True, False]], site.said(job)
 
 
@@ -310,10 +310,10 @@ def test_the_tasks_of_a_job_of_one_node(site: Site, jobs: dict[str, str]) -> Non
     site.wait(job)
     directory, run = site.only_run(job)
     assert run.step is None
-    assert 1.9 < cpu_s(directory, run.nodes[0].name) < 4
+    assert 0.9 < cpu_s(directory, run.nodes[0].name) < 3
 
 
-def test_a_shell_that_holds_nodes_from_elsewhere(site: Site) -> None:
+def test_a_shell_with_nodes_from_elsewhere(site: Site) -> None:
     """As `salloc` on a login node: the program's own machine is none of the job's."""
     ran = site.twin.run(
         "salloc", "--quiet", "--partition=gpu", "--account=project_2001234", "--time=5",
@@ -348,7 +348,7 @@ def test_a_node_that_does_not_see_the_recording(site: Site) -> None:
     whole = read_run(site.home / "runs" / merged.stdout.strip())
     assert [node.name for node in whole.nodes] == ["gpu-n1", "gpu-n2"]
     assert whole.end == one.end
-    assert cpu_s(site.home / "runs" / whole.id, "gpu-n2") > 1.9
+    assert cpu_s(site.home / "runs" / whole.id, "gpu-n2") > 0.9
 
 
 def test_a_node_that_cannot_write(site: Site) -> None:

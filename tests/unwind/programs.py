@@ -112,11 +112,11 @@ def start(
     return Program(process)
 
 
-def wait_for(look: Callable[[], Found], is_it: Callable[[Found], bool]) -> Found:
+def wait_for(sample: Callable[[], Found], is_it: Callable[[Found], bool]) -> Found:
     """Look again and again until it is as wanted or the time is up; return the last look."""
     until = time.monotonic() + LIMIT_S
     while True:
-        found = look()
+        found = sample()
         if is_it(found) or time.monotonic() > until:
             return found
         time.sleep(0.005)
@@ -135,13 +135,13 @@ def places_of(stack: Key) -> Places:
     return [(code.file, code.function, code.place(offset)[0]) for code, offset in stack]
 
 
-def look(unwinder: Unwinder) -> Places | str:
+def sample(unwinder: Unwinder) -> Places | str:
     try:
-        return places_of(unwinder.look())
+        return places_of(unwinder.sample())
     except UnwindError as error:
         return str(error)
 
 
 def await_stack(unwinder: Unwinder, wanted: Places) -> None:
     """Look until the program is where it said that it was about to be."""
-    assert wait_for(lambda: look(unwinder), lambda found: found == wanted) == wanted
+    assert wait_for(lambda: sample(unwinder), lambda found: found == wanted) == wanted

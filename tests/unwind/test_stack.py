@@ -21,7 +21,7 @@ from unwind.programs import (
     await_stack,
     closing,
     each_python,
-    look,
+    sample,
     wait_for,
 )
 
@@ -227,7 +227,7 @@ def test_the_stack_is_the_one_that_the_program_prints(
     with closing(Unwinder(running.pid, version)) as unwinder:
         await_stack(unwinder, wanted)
         # Nothing of it changes while the program sleeps.
-        stacks = {unwinder.look() for _ in range(20)}
+        stacks = {unwinder.sample() for _ in range(20)}
         assert len(stacks) == 1
         innermost = unwinder.innermost()
         assert innermost == unwinder.innermost()
@@ -282,14 +282,14 @@ def test_columns_are_those_of_the_call(
     lines = (PRELUDE + source).encode().splitlines()
     with closing(Unwinder(running.pid, version)) as unwinder:
         await_stack(unwinder, wanted)
-        found = [code.place(offset) for code, offset in unwinder.look()]
+        found = [code.place(offset) for code, offset in unwinder.sample()]
     texts = [lines[line - 1][begin:end] for line, begin, end in found if begin is not None]
     assert texts == ([b"time.sleep(600)", b"stop()", b"outer()"] if version >= (3, 11) else [])
 
 
 @pytest.mark.parametrize("looks", ["looked at between", "not looked at between"])
 @each_python
-def test_functions_that_come_and_go_are_told_from_each_other(
+def test_functions_that_come_and_go_are_distinguished(
     program: Callable[..., Program], python: str, version: tuple[int, int], looks: str
 ) -> None:
     """A function gets the memory of one that is gone, for all of its parts."""
@@ -382,12 +382,12 @@ def test_only_the_main_thread_is_read(
     with closing(Unwinder(running.pid, version)) as unwinder:
 
         def is_inside() -> bool:
-            found = look(unwinder)
+            found = sample(unwinder)
             return not isinstance(found, str) and "work" in {name for _, name, _ in found}
 
         assert wait_for(is_inside, bool)
         for _ in range(500):
-            found = look(unwinder)
+            found = sample(unwinder)
             if not isinstance(found, str):
                 good += 1
                 wrong += not {name for _, name, _ in found} <= {"<module>", "work", "inner"}

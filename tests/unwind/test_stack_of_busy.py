@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from support import SOAK
 from teho.unwind.memory import UnwindError
 from teho.unwind.stack import Unwinder
 from unwind.programs import (
@@ -19,6 +22,7 @@ from unwind.programs import (
     places_of,
 )
 
+LOOKS = 2000 if SOAK else 1000
 BUSY = """
 class Tree:
     def __init__(self, depth):
@@ -91,6 +95,7 @@ def functions_of(source: str, *, is_qualified: bool) -> dict[str, list[range]]:
     return found
 
 
+@pytest.mark.soak
 @each_python
 def test_a_program_that_calls_fast_and_deep_is_read(
     program: Callable[..., Program], tmp_path: Path, python: str, version: tuple[int, int]
@@ -99,15 +104,15 @@ def test_a_program_that_calls_fast_and_deep_is_read(
     running.line()
     known = functions_of(PRELUDE + BUSY, is_qualified=version >= (3, 11))
     good, seen, failed = 0, set(), {}
-    until = time.monotonic() + 1
+    until = time.monotonic() + (1 if SOAK else 0.5)
     wanted = {"main", "<module>", "fibonacci", "even", "odd"}
     with closing(Unwinder(running.pid, version)) as unwinder:
         for number in itertools.count():
-            is_enough = number >= 2000 and time.monotonic() > until and wanted <= seen
+            is_enough = number >= LOOKS and time.monotonic() > until and wanted <= seen
             if is_enough or time.monotonic() > until + LIMIT_S:
                 break
             try:
-                stack = unwinder.look()
+                stack = unwinder.sample()
             except UnwindError as error:
                 failed[str(error)] = failed.get(str(error), 0) + 1
                 continue
@@ -123,6 +128,7 @@ def test_a_program_that_calls_fast_and_deep_is_read(
     assert wanted <= seen
 
 
+@pytest.mark.soak
 @each_python
 def test_the_innermost_place_of_a_busy_program_is_one_of_its_functions(
     program: Callable[..., Program], tmp_path: Path, python: str, version: tuple[int, int]
@@ -132,7 +138,7 @@ def test_the_innermost_place_of_a_busy_program_is_one_of_its_functions(
     known = functions_of(PRELUDE + BUSY, is_qualified=version >= (3, 11))
     good = 0
     with closing(Unwinder(running.pid, version)) as unwinder:
-        for _ in range(2000):
+        for _ in range(LOOKS):
             try:
                 place = unwinder.place_in(unwinder.innermost())
             except UnwindError:

@@ -265,7 +265,7 @@ def marks(awaited: Awaited) -> list[str]:
 
 def awaited_in(unwinder: Unwinder, tasks: Tasks) -> Awaited | None:
     with contextlib.suppress(UnwindError):
-        key = unwinder.look()
+        key = unwinder.sample()
         return tasks.awaited(key) if is_in_loop(key) else None
     return None
 

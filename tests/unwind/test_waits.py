@@ -149,14 +149,14 @@ def test_what_is_waited_for(program: Callable[..., Program], name: str) -> None:
     running = program("say('')\n" + code)
     running.line()
 
-    def look() -> State | str:
+    def sample() -> State | str:
         call = waits.call()
         return waits.state(call) if call else "running"
 
     with closing(Memory(running.pid)) as memory, closing(Waits(running.pid, memory)) as waits:
         # Ten looks in a row: on its way there the program may wait for other things.
         found = wait_for(
-            lambda: [look() for _ in range(10)], lambda states: set(states) == {wanted}
+            lambda: [sample() for _ in range(10)], lambda states: set(states) == {wanted}
         )
         assert found == [wanted] * 10
         assert waits.core() in os.sched_getaffinity(running.pid)
@@ -182,7 +182,7 @@ def test_a_computing_program_runs(program: Callable[..., Program]) -> None:
         assert after[1] >= before[1] >= 0
 
 
-def test_a_program_that_goes_on_is_seen_to(program: Callable[..., Program]) -> None:
+def test_a_program_that_continues_is_recognised(program: Callable[..., Program]) -> None:
     code = """
     say("")
     sys.stdin.readline()
@@ -286,7 +286,7 @@ def test_the_kernels_account_changes_only_if_the_thread_ran(
         assert times > int(before.split()[2])
 
 
-def test_it_tells_whether_the_thread_waits(
+def test_it_reports_whether_the_thread_waits(
     program: Callable[..., Program],
 ) -> None:
     running = program(

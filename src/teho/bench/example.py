@@ -9,7 +9,7 @@ from typing import NamedTuple
 from teho.bench.images import LOADER, ImageSizes, settings_text
 from teho.model.bench import Point
 
-__all__ = ["BenchExample", "OutputCheck", "grouped", "told_group"]
+__all__ = ["BenchExample", "OutputCheck", "grouped", "shown_group"]
 
 
 class OutputCheck(NamedTuple):
@@ -68,7 +68,7 @@ class BenchExample(NamedTuple):
         return self.quick if is_quick else (on_gpu and self.on_gpu) or self.full
 
 
-def told_group(group: str, phase: str, point: Point) -> str:
+def shown_group(group: str, phase: str, point: Point) -> str:
     """Return a group as it is shown for a phase. Of images, only the loader has settings."""
     return group if phase == LOADER or "images" not in point else ""
 

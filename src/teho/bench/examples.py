@@ -11,8 +11,8 @@ from teho.bench.images import (
     ALL_IMAGES,
     BY_TEHO_FEED,
     LOADER,
-    AskedSizes,
     ImageSizes,
+    RequestedSizes,
     fitting,
     points_of,
     sized,
@@ -35,18 +35,20 @@ AXES = {
 """Key of a point that is swept -> name of the axis."""
 
 
-def with_sizes(example: BenchExample, asked: AskedSizes, kinds: Collection[str]) -> BenchExample:
+def with_sizes(
+    example: BenchExample, requested: RequestedSizes, kinds: Collection[str]
+) -> BenchExample:
     """Return an example with images, with the sizes that a user chose.
 
     Args:
         example: any.
-        asked: the user's sizes.
+        requested: the user's sizes.
         kinds: names of the points that are measured: `quick`, `full` and `on_gpu`.
 
     Raises:
         InputError: the example has no images, or a chosen setting cannot have an effect.
     """
-    if asked == AskedSizes():
+    if requested == RequestedSizes():
         return example
     if not example.sizes:
         having = [one.name for one in EXAMPLES.values() if one.sizes]
@@ -57,17 +59,17 @@ def with_sizes(example: BenchExample, asked: AskedSizes, kinds: Collection[str])
             f"run `teho bench {having[0]}` with the same options",
         )  # fmt: skip
     for kind in kinds:
-        own, batches = example.sizes[kind], asked.batches
+        own, batches = example.sizes[kind], requested.batches
         left_out: list[str] = []
-        if kind == "full" and "on_gpu" in kinds and not asked.images:
+        if kind == "full" and "on_gpu" in kinds and not requested.images:
             # A GPU can have batches that are too large for the fewer images of a CPU.
-            batches, left_out = fitting(own, asked)
-        sizes = sized(own, asked._replace(batches=batches))
+            batches, left_out = fitting(own, requested)
+        sizes = sized(own, requested._replace(batches=batches))
         points, same_runs = points_of(sizes)
         left_out += same_runs
         changed: dict[str, Any] = {kind: points, "sizes": {**example.sizes, kind: sizes}}
-        said = tuple(dict.fromkeys((*example.left_out, *left_out)))
-        example = example._replace(**changed, left_out=said)
+        all_left_out = tuple(dict.fromkeys((*example.left_out, *left_out)))
+        example = example._replace(**changed, left_out=all_left_out)
     return example
 
 
@@ -120,7 +122,7 @@ LOOP = ADD._replace(
     checks=(OutputCheck(_ADD_CHECK, 0.0),),
     quick=_sweep("elements", _tens(5)),
     full=_sweep("elements", _tens(7)),
-    grows=False,  # its longest loop is bounded, and the running sum goes on
+    grows=False,  # its longest loop is bounded, and the running sum continues
     kernels=(),
     precision="",
 )

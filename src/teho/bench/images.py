@@ -16,8 +16,8 @@ __all__ = [
     "BY_TEHO_FEED",
     "FEWEST_IMAGES",
     "LOADER",
-    "AskedSizes",
     "ImageSizes",
+    "RequestedSizes",
     "effective",
     "fitting",
     "points_of",
@@ -50,7 +50,7 @@ class ImageSizes(NamedTuple):
     prefetches: tuple[int, ...] = (2, 1, 4, 8)
 
 
-class AskedSizes(NamedTuple):
+class RequestedSizes(NamedTuple):
     """The parts that a user chose. An empty part keeps the example's own."""
 
     images: int = 0
@@ -134,11 +134,11 @@ def _most_needed(sizes: ImageSizes) -> int:
     return max(max(sizes.workers) * sizes.prefetches[0], sizes.workers[0] * max(sizes.prefetches))
 
 
-def fitting(own: ImageSizes, asked: AskedSizes) -> tuple[tuple[int, ...], list[str]]:
+def fitting(own: ImageSizes, requested: RequestedSizes) -> tuple[tuple[int, ...], list[str]]:
     """Return the chosen batch sizes for which a CPU has images, and a sentence about the others."""
-    least = max((asked.workers or own.workers)[0], 1)
-    found = tuple(size for size in asked.batches if own.images // size >= least)
-    large = [format_count(size) for size in asked.batches if size not in found]
+    least = max((requested.workers or own.workers)[0], 1)
+    found = tuple(size for size in requested.batches if own.images // size >= least)
+    large = [format_count(size) for size in requested.batches if size not in found]
     if not large:
         return found, []
     images = format_count(own.images)
@@ -150,31 +150,31 @@ def fitting(own: ImageSizes, asked: AskedSizes) -> tuple[tuple[int, ...], list[s
     ]
 
 
-def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
+def sized(own: ImageSizes, requested: RequestedSizes) -> ImageSizes:
     """Return an example's sizes with those that a user chose.
 
     Raises:
         InputError: a chosen setting cannot have an effect of its own.
     """
     found = ImageSizes(
-        *(theirs or mine for mine, theirs in zip(own, asked, strict=True))  # type: ignore[arg-type]
+        *(theirs or mine for mine, theirs in zip(own, requested, strict=True))  # type: ignore[arg-type]
     )
     first = {"images": found.images, "workers": found.workers[0], "prefetch": found.prefetches[0]}
     needed = max(first["workers"] * first["prefetch"], 1)
-    if not asked.batches:
+    if not requested.batches:
         enough = (size for size in own.batches if found.images // size >= needed)
         # With fewer images, one batch size for which all settings can have an effect.
         fewest = max(found.images // max(_most_needed(found), 1), 1)
         found = found._replace(batches=tuple(enough) or (fewest,))
-    if asked.prefetches and not found.workers[0]:
+    if requested.prefetches and not found.workers[0]:
         more = [count for count in found.workers if count] or [4]
         listed = [more[0], 0, *more[1:]] if len(found.workers) > 1 else more
         raise InputError(
-            f"--prefetch {_listed(asked.prefetches)} has no effect with 0 workers: only workers "
-            "prefetch batches",
+            f"--prefetch {_listed(requested.prefetches)} has no effect with 0 workers: only "
+            "workers prefetch batches",
             "1 or more as the first number of --workers", f"`--workers {_listed(listed)}`",
         )  # fmt: skip
-    for size in asked.batches:
+    for size in requested.batches:
         point = {"batch": size, **first}
         if size > found.images:
             raise InputError(
@@ -191,7 +191,7 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
     points, left = _points(found)
     for point in left:
         is_workers = point["prefetch"] == found.prefetches[0]
-        if not (asked.workers if is_workers else asked.prefetches):
+        if not (requested.workers if is_workers else requested.prefetches):
             continue
         key = "workers" if is_workers else "prefetch"
         same = next((one for one in points if effective(one) == effective(point)), None)

@@ -13,16 +13,16 @@ import msgspec
 
 from teho.bench.watch import Seen
 from teho.experiment.confidence import equal_at, median_rank
-from teho.model.bench import Agreement, Crossover, PayOff, Point, Timing
+from teho.model.bench import Agreement, Amortisation, Crossover, Point, Timing
 
 __all__ = [
     "FEWEST_SAMPLES",
     "Samples",
     "agreement_of",
+    "amortisation_of",
     "crossover_of",
     "fastest",
     "key_of",
-    "pay_off_of",
     "timing_of",
 ]
 
@@ -222,14 +222,14 @@ def crossover_of(
     )
 
 
-def pay_off_of(
+def amortisation_of(
     timings: Iterable[Timing],
     kernels: Collection[str],
     placement: str,
     against: str,
     group: str,
     cpu_kernels: Collection[str] = (),
-) -> list[PayOff]:
+) -> list[Amortisation]:
     """Return the number of runs after which a GPU has made up for its first run and its copies.
 
     Data are copied in once, and the result out once if that is a separate phase. Points at which
@@ -258,7 +258,7 @@ def pay_off_of(
             continue
         first_s = max(0.0, own.first_s - own.median_s) + sum(copies_s.values())
         found.append(
-            PayOff(
+            Amortisation(
                 group=group,
                 point=own.point,
                 library=own.library,

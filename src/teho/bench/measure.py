@@ -66,7 +66,7 @@ def measure(
     sources: Sequence[DeviceSource] = (),
     memory_bytes: int | None = None,
     notes: Sequence[str] = (),
-    tell: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Measured:
     """Measure an example and judge it. After an interrupt, return the result so far.
 
@@ -81,7 +81,7 @@ def measure(
         sources: of the GPUs, read while they work.
         memory_bytes: that a process on the CPU may use; None: without a limit.
         notes: about what was left out before.
-        tell: called with a line about the progress.
+        progress: called with a line about the progress.
 
     Raises:
         InputError: this Python does not start.
@@ -94,7 +94,7 @@ def measure(
         )
         notes = (*notes, made)
     with ExitStack() as stack:
-        bench = _Bench(example, effort, time.monotonic() + for_s, sources, tell)
+        bench = _Bench(example, effort, time.monotonic() + for_s, sources, progress)
         try:
             for placement in placements:
                 offered = example.gpu if placement.gpus else example.cpu
@@ -118,20 +118,20 @@ class _Bench:
         effort: Effort,
         until_s: float,
         sources: Sequence[DeviceSource],
-        tell: Callable[[str], None],
+        progress: Callable[[str], None],
     ) -> None:
         self.workers: list[Worker] = []
         self._example = example
         self._effort = effort
         self._until_s = until_s
         self._watch = Watch(sources)
-        self._tell = tell
+        self._progress = progress
         self._participants: dict[str, Participant] = {}
         self._agreements: list[Agreement] = []
         self._timings: list[Timing] = []
         self._left: list[Left] = []
         self._sweeps: set[tuple[str, str]] = set()
-        """Worker and group of each sweep that goes on."""
+        """Worker and group of each sweep that continues."""
         self._slow: set[tuple[str, str]] = set()
         """Sweeps whose larger points would take too long."""
         self._used_s: dict[str, float] = defaultdict(float)
@@ -155,7 +155,7 @@ class _Bench:
 
     def check(self) -> None:
         """Compare all results with the first library's, and remove processes with wrong ones."""
-        self._tell(f"{self._example.name}: comparing the results of all libraries")
+        self._progress(f"{self._example.name}: comparing the results of all libraries")
         for check in self._example.checks:
             by, reference = "", None
             for worker in list(self.workers):
@@ -232,7 +232,7 @@ class _Bench:
 
     @property
     def _share_s(self) -> float:
-        """Return the time of each process whose sweeps go on, with the time that it has used.
+        """Return the time of each process whose sweeps continue, with the time that it has used.
 
         All have the same share, and share what the others do not need.
         """
@@ -240,7 +240,7 @@ class _Bench:
         return (self._left_s + sum(self._used_s[name] for name in going)) / len(going)
 
     def _time_point(self, worker: Worker, point: Point, group: str) -> bool:
-        """Time one point; return whether to go on with the next one of its group."""
+        """Time one point; return whether to continue with the next one of its group."""
         if not self._left_s:
             self._leave(worker, point, "time", "the time limit was reached")
             return False
@@ -250,7 +250,7 @@ class _Bench:
         if (worker.name, group) in self._slow:
             self._leave(worker, point, "slow", "earlier and smaller sizes took too long")
             return False
-        self._tell(
+        self._progress(
             f"{self._example.name}: {worker.name}, {group} {self._example.axis} "
             f"{point[self._example.axis]}"
         )
@@ -263,17 +263,17 @@ class _Bench:
             "most_s": effort.most_s,
         }
         gpus = worker.placement.gpus
-        look = partial(self._watch.look, gpus) if gpus else _no_look
+        sample = partial(self._watch.sample, gpus) if gpus else _no_sample
         # A point that takes too long leaves time for the other processes.
         own_s = self._share_s - self._used_s[worker.name]
         limit_s = min(self._left_s, max(own_s, self._left_s / 2))
-        for answer in worker.ask(command, limit_s, look):
+        for answer in worker.ask(command, limit_s, sample):
             if answer["at"] == "times":
-                look()  # a phase may be shorter than the time between two readings
+                sample()  # a phase may be shorter than the time between two readings
                 timing = self._timing(worker, point, answer)
                 self._timings.append(timing)
                 is_long = timing.low_s * effort.samples > effort.most_s
-                # A GPU's sweep goes on until its memory is full.
+                # A GPU's sweep continues until its memory is full.
                 if is_long and self._example.grows and not gpus:
                     self._slow.add((worker.name, group))
             elif answer["at"] == "out":
@@ -331,7 +331,7 @@ class _Bench:
             own = groups.setdefault(group, [])
             own += [point for point in points if key_of(point) not in map(key_of, own)]
             own.sort(key=lambda point: float(point[self._example.axis]))
-        crossovers, pay_offs = crossings_of(self._example, groups, self._timings, placements)
+        crossovers, amortisations = crossings_of(self._example, groups, self._timings, placements)
         found = Measured(
             name=self._example.name,
             title=self._example.title,
@@ -345,7 +345,7 @@ class _Bench:
             timings=tuple(self._timings),
             left=tuple(self._left),
             crossovers=tuple(crossovers),
-            pay_offs=tuple(pay_offs),
+            amortisations=tuple(amortisations),
             notes=(),
             elapsed_s=for_s - (self._until_s - time.monotonic()),
         )
@@ -354,5 +354,5 @@ class _Bench:
         )
 
 
-def _no_look() -> None:
+def _no_sample() -> None:
     pass

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from teho.bench.example import BenchExample, told_group
-from teho.bench.judge import crossover_of, key_of, pay_off_of
+from teho.bench.example import BenchExample, shown_group
+from teho.bench.judge import amortisation_of, crossover_of, key_of
 from teho.experiment.placement import Placement
-from teho.model.bench import Crossover, PayOff, Point, Timing
+from teho.model.bench import Amortisation, Crossover, Point, Timing
 
 __all__ = ["crossings_of"]
 
@@ -19,7 +19,7 @@ def crossings_of(
     groups: Mapping[str, Sequence[Point]],
     timings: Sequence[Timing],
     placements: Sequence[Placement],
-) -> tuple[list[Crossover], list[PayOff]]:
+) -> tuple[list[Crossover], list[Amortisation]]:
     """Return the crossovers of all pairs of placements, and after how many runs a GPU is faster.
 
     Args:
@@ -33,7 +33,7 @@ def crossings_of(
     kernels, on_cpu = example.kernels, example.on_cpu
     cpu_kernels = [on_cpu.get(kernel, kernel) for kernel in kernels]
     crossovers: list[Crossover | None] = []
-    pay_offs: list[PayOff] = []
+    amortisations: list[Amortisation] = []
     for group, points in groups.items():
         if "only" in points[0]:  # settings of the loader, which are swept at one point of the axis
             continue
@@ -45,14 +45,14 @@ def crossings_of(
         ]
         for slow, fast in _pairs(placements):
             for phase in example.phases:
-                told = told_group(group, phase, points[0])
-                names = (phase, slow.name, fast.name, example.axis, told)
+                shown = shown_group(group, phase, points[0])
+                names = (phase, slow.name, fast.name, example.axis, shown)
                 slow_phase = "" if slow.gpus else on_cpu.get(phase, "")
                 crossovers.append(crossover_of(own, *names, slow_phase))
             if fast.gpus and kernels:
-                of_pair = (fast.name, slow.name, told_group(group, kernels[0], points[0]))
-                pay_offs += pay_off_of(own, kernels, *of_pair, cpu_kernels)
-    return [one for one in crossovers if one is not None], pay_offs
+                of_pair = (fast.name, slow.name, shown_group(group, kernels[0], points[0]))
+                amortisations += amortisation_of(own, kernels, *of_pair, cpu_kernels)
+    return [one for one in crossovers if one is not None], amortisations
 
 
 def _of_epoch(timing: Timing, point: Point) -> Timing:

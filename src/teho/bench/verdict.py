@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from statistics import median
 
-from teho.bench.example import told_group
+from teho.bench.example import shown_group
 from teho.bench.examples import LIBRARIES
 from teho.bench.images import BY_TEHO_FEED
 from teho.bench.judge import key_of
@@ -22,11 +22,11 @@ __all__ = [
     "notes_of",
     "number_text",
     "of_placement",
+    "peak_owner",
     "place_text",
     "severity_of",
-    "told_pair",
     "verdict_of",
-    "whose_peak",
+    "verdict_pair",
 ]
 
 _DRIFTED_PERCENT = 10.0
@@ -46,7 +46,7 @@ def of_placement(name: str) -> str:
     return f"{count} {noun}{'' if count == '1' else 's'}"
 
 
-def whose_peak(measured: Measured, placement: str) -> str:
+def peak_owner(measured: Measured, placement: str) -> str:
     """Return the hardware with whose peak a placement's rates are compared."""
     return f"{'the link of ' if measured.figure == 'bytes' else ''}{of_placement(placement)}"
 
@@ -103,7 +103,7 @@ def _where(measured: Measured, timing: Timing) -> str:
     """Return the batch size and the loader's settings of the highest rate of images."""
     if measured.figure != "items":
         return ""
-    group = told_group(_groups(measured)[key_of(timing.point)], timing.phase, timing.point)
+    group = shown_group(_groups(measured)[key_of(timing.point)], timing.phase, timing.point)
     return f" at {place_text(measured.axis, timing.point[measured.axis])}{_listed([group])}"
 
 
@@ -111,8 +111,8 @@ def _share_of_peak(measured: Measured, timing: Timing) -> str:
     if not timing.peak_percent:
         return ""
     peak = format_rate(_peak(measured, timing, timing.peak_percent), UNITS[measured.figure])
-    whose = "its link's" if measured.figure == "bytes" else "its"
-    return f" ({number_text(timing.peak_percent)} % of {whose} peak, {peak})"
+    owner = "its link's" if measured.figure == "bytes" else "its"
+    return f" ({number_text(timing.peak_percent)} % of {owner} peak, {peak})"
 
 
 def _peak(measured: Measured, timing: Timing, percent: float) -> float:
@@ -155,7 +155,7 @@ def _rate(measured: Measured, timing: Timing) -> float:
 
 def _crossings(measured: Measured) -> list[str]:
     """Return a sentence for each phase: from which point on the faster placement is ahead."""
-    pair = told_pair(measured)
+    pair = verdict_pair(measured)
     if pair is None:
         return []
     phases: dict[str, list[Crossover]] = {}
@@ -180,7 +180,7 @@ def _crossing(axis: str, own: list[Crossover]) -> str:
     return f"{fast} {'beats' if is_one else 'beat'} {slow} {_clauses(axis, own)}"
 
 
-def told_pair(measured: Measured) -> tuple[str, str] | None:
+def verdict_pair(measured: Measured) -> tuple[str, str] | None:
     """Return the two placements of the verdict: a GPU, else all cores, is the second."""
     pairs = [(one.slow, one.fast) for one in measured.crossovers]
     on_gpu = [pair for pair in pairs if pair[1].startswith("gpu")]

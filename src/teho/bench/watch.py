@@ -40,7 +40,7 @@ class Watch:
         self._sources = list(sources)
         self._read: dict[str, list[float]] = defaultdict(list)
 
-    def look(self, gpus: Iterable[Device]) -> None:
+    def sample(self, gpus: Iterable[Device]) -> None:
         """Read these GPUs once."""
         ids = {gpu.id for gpu in gpus}
         for source in self._sources:

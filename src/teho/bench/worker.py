@@ -24,7 +24,7 @@ __all__ = ["PROGRAMS", "Worker"]
 
 PROGRAMS = Path(__file__).with_name("programs")
 """Folder of the examples' programs."""
-_LOOK_S = 0.25
+_POLL_S = 0.25
 """Time between two readings of the device while the program works."""
 _MOMENT_S = 2.0
 """Time that a process has to end after it closed its output."""
@@ -96,7 +96,7 @@ class Worker:
         self,
         command: Mapping[str, Any] | None,
         limit_s: float,
-        look: Callable[[], None] = lambda: None,
+        poll: Callable[[], None] = lambda: None,
     ) -> Iterator[dict[str, Any]]:
         """Give a command and yield the answers: any number of `times`, then another one.
 
@@ -106,7 +106,7 @@ class Worker:
         Args:
             command: None for the answer to the request.
             limit_s: time limit for all answers.
-            look: called again and again while the program works.
+            poll: called again and again while the program works.
         """
         until_s = time.monotonic() + limit_s
         if command is not None:
@@ -114,7 +114,7 @@ class Worker:
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._input, msgspec.json.encode(command) + b"\n")
         while True:
-            line = self._line(until_s, look)
+            line = self._line(until_s, poll)
             if not line:
                 limit = format_duration(limit_s)
                 late = f"the program did not answer within the time limit of {limit}"
@@ -125,18 +125,18 @@ class Worker:
             if answer["at"] != "times":
                 return
 
-    def _line(self, until_s: float, look: Callable[[], None]) -> bytes | None:
+    def _line(self, until_s: float, poll: Callable[[], None]) -> bytes | None:
         """Return the next line; None if the time is over; empty if the output was closed."""
         while b"\n" not in self._unread:
             left_s = until_s - time.monotonic()
             if left_s <= 0:
                 return None
-            if select.select([self._output], [], [], min(left_s, _LOOK_S))[0]:
+            if select.select([self._output], [], [], min(left_s, _POLL_S))[0]:
                 found = os.read(self._output, 1 << 16)
                 if not found:
                     return b""
                 self._unread += found
-            look()
+            poll()
         line, _, self._unread = self._unread.partition(b"\n")
         return line
 

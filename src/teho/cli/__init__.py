@@ -54,6 +54,7 @@ COMMANDS = {
     "completion": ("Set up", "Print the tab completion for your shell."),
 }
 """Every command, in the order of `teho --help`."""
+_ASKS_FOR_HELP: tuple[list[str], ...] = ([], ["--help"], ["-h"])
 
 
 def say(text: str) -> None:
@@ -69,6 +70,11 @@ def say(text: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
+    # The shell's completion also calls `teho` without words.
+    if list(words) in _ASKS_FOR_HELP and "_TEHO_COMPLETE" not in os.environ:
+        from teho.cli.overview import print_overview
+
+        sys.exit(print_overview())
     if words[:1] == ["launch"]:
         from teho.launch.options import parse
 

@@ -26,7 +26,7 @@ __all__ = ["command"]
 _DIRECTORIES = ("TEHO_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 """Variables that the recorder needs. A job may not have them."""
 _NEW = "new-folder"
-"""File beside the program: the path of the highest folder that is new, if ~/.config is new."""
+"""File next to the program: the path of the highest folder that is new, if ~/.config is new."""
 _PING_S = 5.0
 _SAFE = re.compile(r"[\w./+@%=:~-]+", re.ASCII)
 
@@ -108,7 +108,7 @@ def off(output: Output) -> None:
     """
     from teho.config.marked_lines import remove_lines
     from teho.config.settings import load_settings
-    from teho.store.unasked import remove_stamp
+    from teho.store.automatic import remove_stamp
 
     start = _start_file()
     for file in _files():
@@ -257,16 +257,16 @@ def _remove_program(start: Path) -> None:
 def _show(output: Output, *, settles: bool = False) -> None:
     from teho.show.build.always import always_document
 
-    found = _look(settles=settles)
+    found = _status(settles=settles)
     output.show(always_document(found), found)
 
 
-def _look(*, settles: bool) -> Always:
+def _status(*, settles: bool) -> Always:
     from teho.config.marked_lines import has_lines, why_broken
     from teho.config.settings import load_settings
     from teho.jobs.settle import settle
     from teho.model.always import Always
-    from teho.store.unasked import nearest_directory, unasked_runs
+    from teho.store.automatic import automatic_runs, nearest_directory
 
     settings, start = load_settings(), _start_file()
     home = settings.home_directory
@@ -277,9 +277,9 @@ def _look(*, settles: bool) -> Always:
         hooks = ()
         problems.append(str(error))
     try:
-        runs = unasked_runs(home)
+        runs = automatic_runs(home)
         if settles and settle(home, runs):
-            runs = unasked_runs(home)
+            runs = automatic_runs(home)
     except RecordingError:
         runs = []
     last = runs[-1].run if runs else None

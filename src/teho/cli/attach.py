@@ -24,11 +24,11 @@ _JOB = re.compile(r"\d{1,15}(_\d{1,9})?", re.ASCII)
 _NOT_YET = frozenset({JobState.PENDING, JobState.HELD})
 
 
-def attach(asked: str, wanted: Wanted, shown: str) -> None:
+def attach(number: str, wanted: Wanted, shown: str) -> None:
     """Record a job until it ends, or until Ctrl-C, and report.
 
     Args:
-        asked: the number of the job.
+        number: the number of the job.
         wanted: what to record; the job's script becomes its command.
         shown: how much to print: `none`, `short` or `full`.
 
@@ -36,25 +36,25 @@ def attach(asked: str, wanted: Wanted, shown: str) -> None:
         InputError: this user has no such job, or the job does not run.
         SchedulerError: Slurm does not allow the recording.
     """
-    job = running_job(asked)
-    command = (job.script or job.name or f"job {asked}",)
-    attached = Attached(wanted._replace(command=command), job, asked, teho=own_path())
+    job = running_job(number)
+    command = (job.script or job.name or f"job {number}",)
+    attached = Attached(wanted._replace(command=command), job, number, teho=own_path())
     quiet = shown == "none"
     if not quiet:
         nodes = f"{len(job.hosts)} node{'s' if len(job.hosts) > 1 else ''}"
         say(
-            f"recording {attached.recording.run.id}: job {asked} on {nodes}; Ctrl-C ends the "
+            f"recording {attached.recording.run.id}: job {number} on {nodes}; Ctrl-C ends the "
             "recording, and the job continues"
         )
-    is_asked = attached.wait()
-    run = attached.finish(ProgressLine(quiet=quiet), is_asked=is_asked)
+    is_requested = attached.wait()
+    run = attached.finish(ProgressLine(quiet=quiet), is_requested=is_requested)
     if not quiet:
         loaded = LoadedRun(attached.recording.directory, wanted.settings, run)
         detail: Detail = "default" if shown == "full" else "brief"
         print_text(loaded.view_with(plots=False), sys.stderr, detail)
 
 
-def running_job(asked: str) -> RunningJob:
+def running_job(number: str) -> RunningJob:
     """Return a running job.
 
     Raises:
@@ -62,9 +62,9 @@ def running_job(asked: str) -> RunningJob:
         MissingCommandError: this machine has no commands of Slurm.
         SchedulerError: Slurm does not answer.
     """
-    if _JOB.fullmatch(asked) is None:
+    if _JOB.fullmatch(number) is None:
         raise InputError(
-            f"--job {asked!r} is not a job number",
+            f"--job {number!r} is not a job number",
             "the number of a job such as 123, or of a task such as 123_4",
             "`squeue --me` lists your jobs",
         )
@@ -76,14 +76,14 @@ def running_job(asked: str) -> RunningJob:
             "a machine with the commands of Slurm, such as a login node",
             "log in to such a machine, or start `teho run` in the job's script",
         )
-    job, state = look_up(asked)
+    job, state = look_up(number)
     if state in _NOT_YET:
         raise InputError(
-            f"job {asked} has not started", "a running job", "put `teho run` into the job's script"
+            f"job {number} has not started", "a running job", "put `teho run` into the job's script"
         )
     if state.ended or state is JobState.COMPLETING or not job.hosts:
         raise InputError(
-            f"job {asked} has ended ({state.value.replace('_', ' ')})",
+            f"job {number} has ended ({state.value.replace('_', ' ')})",
             "a running job",
             "`teho list` shows the recordings of this job",
         )

@@ -23,7 +23,7 @@ from teho.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from teho.bench.example import BenchExample
-    from teho.bench.images import AskedSizes
+    from teho.bench.images import RequestedSizes
     from teho.experiment.placement import Machine, Placement
     from teho.model.bench import Bench
 
@@ -138,9 +138,9 @@ def command(
         for word in libraries.split(",")
         if word.strip()
     ]
-    asked = _asked_sizes(images, batches, workers, prefetches)
+    requested = _requested_sizes(images, batches, workers, prefetches)
     machine = this_machine()
-    tasks = [_task(example, machine, on, asked, quick=quick) for example in examples]
+    tasks = [_task(example, machine, on, requested, quick=quick) for example in examples]
     with EndedEarly() as ended:
         chosen = words or list(LIBRARIES)
         bench = _measured(tasks, machine, chosen, _python(python), for_s, quick, ended)
@@ -187,23 +187,23 @@ def _python(path: str) -> tuple[str, str]:
 
 def _has_numpy(python: str) -> bool:
     try:
-        asked = subprocess.run(
+        done = subprocess.run(
             [python, "-c", "import numpy"], capture_output=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return asked.returncode == 0
+    return done.returncode == 0
 
 
-def _asked_sizes(images: str, batches: str, workers: str, prefetches: str) -> AskedSizes:
+def _requested_sizes(images: str, batches: str, workers: str, prefetches: str) -> RequestedSizes:
     """Read the sizes that a user chose.
 
     Raises:
         InputError: a size is not a number, or too small or too large.
     """
-    from teho.bench.images import ALL_IMAGES, FEWEST_IMAGES, AskedSizes
+    from teho.bench.images import ALL_IMAGES, FEWEST_IMAGES, RequestedSizes
 
-    return AskedSizes(
+    return RequestedSizes(
         next(iter(_numbers("--images", images, FEWEST_IMAGES, ALL_IMAGES, most_numbers=1)), 0),
         _numbers("--batch", batches, 1, ALL_IMAGES),
         _numbers("--workers", workers, 0, _MOST_WORKERS),
@@ -225,7 +225,7 @@ def _numbers(
 
 
 def _task(
-    example: BenchExample, machine: Machine, on: str, asked: AskedSizes, *, quick: bool
+    example: BenchExample, machine: Machine, on: str, requested: RequestedSizes, *, quick: bool
 ) -> Task:
     """Return an example with its sizes, its placements, and notes about missing placements.
 
@@ -239,7 +239,7 @@ def _task(
     placements, notes = read_placements(wanted, machine, "--on")
     _refuse_several(placements, on)
     kinds = dict.fromkeys("on_gpu" if place.gpus else "full" for place in placements)
-    return with_sizes(example, asked, ["quick"] if quick else kinds), placements, notes
+    return with_sizes(example, requested, ["quick"] if quick else kinds), placements, notes
 
 
 def _measured(
@@ -260,7 +260,7 @@ def _measured(
     from teho.version import __version__
 
     sources = open_gpus(os.environ)[0]
-    results, tell = [], StatusLine()
+    results, progress = [], StatusLine()
     try:
         for example, placements, notes in tasks:
             measured = measure(
@@ -274,13 +274,13 @@ def _measured(
                 sources=sources,
                 memory_bytes=_memory_bytes(),
                 notes=notes,
-                tell=tell,
+                progress=progress,
             )
             results.append(measured)
             if ended.by:
                 break
     finally:
-        tell("")
+        progress("")
         for source in sources:
             source.close()
     return Bench(

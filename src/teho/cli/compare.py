@@ -203,7 +203,7 @@ def _compare(wish: CompareRequest, window_s: float | None, runs: RepeatedRuns) -
         return Runner(lambda _: argv, os.environ, runs.home, tags, window_s)
 
     with runs.running():
-        return compare(wish, runs.id, run_at, runs.tell)
+        return compare(wish, runs.id, run_at, runs.progress)
 
 
 def _filled(word: str, swept: str, value: float | None) -> str:

@@ -28,10 +28,10 @@ def command(output: Output) -> None:
     Network: asks a dcgm-exporter (on this node, or at DCGM_EXPORTER_URL) about GPUs that are older
     than Hopper.
     """
-    from teho.observe.survey import take_survey
+    from teho.observe.survey import read_survey
 
     with hint_if_slow("asking the drivers…"):
-        survey = take_survey()
+        survey = read_survey()
     from teho.show.build.devices import devices_document
 
     output.show(devices_document(survey), survey)

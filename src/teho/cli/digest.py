@@ -15,7 +15,7 @@ from teho.cli import say
 from teho.cli.declare import first_given, flag, option, plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.progress import hint_if_slow
-from teho.cli.selection import job_options, period_begin, privacy_notes, selected, whose
+from teho.cli.selection import job_options, period_begin, privacy_notes, selected, selection_text
 from teho.errors import InputError
 from teho.units import parse_duration
 
@@ -108,10 +108,10 @@ def command(
         if wish is not None:
             by_user = group_by_user(jobs)
         else:
-            found = digest(jobs, whose=whose(selection))
+            found = digest(jobs, selection=selection_text(selection))
     notes = tuple(privacy_notes(backend, selection, users))
     if wish is not None:
-        digests = {name: digest(own, whose=f"user {name}") for name, own in by_user.items()}
+        digests = {name: digest(own, selection=f"user {name}") for name, own in by_user.items()}
         mailing = mail_digests(digests, policy, Mailed(home), wish)
         mailing = msgspec.structs.replace(mailing, notes=notes)
         output.show(mailing_document(mailing), mailing)

@@ -86,7 +86,7 @@ def mail_digests(
     now = datetime.now(timezone.utc)
     mails: list[Mail] = []
     example = "", ""
-    tell = ProgressLine(quiet=not wish.sends)
+    progress = ProgressLine(quiet=not wish.sends)
     for user in order:
         found = digests[user]
         if not found.jobs:
@@ -98,7 +98,7 @@ def mail_digests(
             mail = _written(user, found)
             example = example if example[0] else mail
             if wish.sends:
-                tell()
+                progress()
                 state, reason = _sent(user, mail, mailed, wish, now)
         mails.append(
             Mail(

@@ -97,7 +97,7 @@ def plan(
 
     Network: not used.
     """
-    from teho.software.recipe import Asked, NothingFits, plan_environment
+    from teho.software.recipe import EnvironmentRequest, NothingFits, plan_environment
 
     cluster = chosen_cluster(name)
     kind, tool = given.pop("kind"), given.pop("tool")
@@ -106,8 +106,10 @@ def plan(
     wanted = framework or same
     if wanted is None:
         raise InputError("no FRAMEWORK", f"one of {', '.join(get_args(Framework))}")
-    asked = Asked(framework=wanted, name=env_name, kind=kind, tool=tool or "", **given)
-    found = plan_environment(cluster, asked)
+    request = EnvironmentRequest(
+        framework=wanted, name=env_name, kind=kind, tool=tool or "", **given
+    )
+    found = plan_environment(cluster, request)
     if isinstance(found, NothingFits):
         from teho.show.build.env import refused_document
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,6 +10,8 @@ from keyword import iskeyword
 import click
 
 from teho.cli import COMMANDS, say
+from teho.cli.overview import ABOUT, MOST_COLUMNS, overview
+from teho.cli.streams import exit_code_of, open_streams
 from teho.errors import TehoError
 from teho.version import __version__
 
@@ -52,51 +51,30 @@ class _Commands(click.Group):
             )
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        groups: dict[str, list[tuple[str, str]]] = {}
-        width = max(map(len, COMMANDS))
-        for name, (group, line) in COMMANDS.items():
-            groups.setdefault(group, []).append((name.ljust(width), line))
-        for group, rows in groups.items():
-            with formatter.section(group):
-                formatter.write_dl(rows, col_spacing=4)
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        formatter.write(overview(formatter.width))
 
 
 @click.command(
     cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Begin with:  teho run -- python train.py",
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": MOST_COLUMNS,
+    },
+    help=ABOUT,
 )
 @click.version_option(__version__, message="teho %(version)s")
 def teho() -> None:
-    """Teho shows how well a job uses the GPUs and CPU cores of a shared cluster."""
+    """The command line; the module of each command is imported when it is called."""
 
 
 def run(arguments: Sequence[str]) -> None:
     """Run a command line and end the process with its exit code."""
-    _open_streams()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an ASCII terminal gets ? instead of ✗
+    open_streams()
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type] # None: "cannot be imported"
     words = list(arguments) or ["--help"]
     sys.exit(_guarded(words))
-
-
-def _open_streams() -> None:
-    """Open /dev/null for closed streams (`>&-`), so no other file gets their numbers."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(descriptor, False)
-    os.close(descriptor)
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
-
-
-def _discard_output() -> None:
-    """Discard the buffered output: Python would report the error again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _sentence(error: click.ClickException, words: Sequence[str]) -> str:
@@ -111,9 +89,13 @@ def _sentence(error: click.ClickException, words: Sequence[str]) -> str:
 
 def _guarded(words: Sequence[str]) -> int:
     """Run a command line, and return the exit code; an expected error is printed as one line."""
+    return exit_code_of(lambda: _result(words))
+
+
+def _result(words: Sequence[str]) -> object:
+    """Run a command line; return its result, or the exit code of an error that was printed."""
     try:
-        result = teho.main(words, prog_name="teho", standalone_mode=False)
-        sys.stdout.flush()
+        return teho.main(words, prog_name="teho", standalone_mode=False)
     except TehoError as error:
         say(str(error))
         return error.exit_code
@@ -122,15 +104,5 @@ def _guarded(words: Sequence[str]) -> int:
         return error.exit_code
     except click.exceptions.Exit as request:
         return request.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort:
         return 130
-    except BrokenPipeError:
-        # The reader, such as `head`, has closed the pipe.
-        _discard_output()
-        return 141
-    except OSError as error:
-        _discard_output()
-        with contextlib.suppress(OSError):
-            say(str(error))
-        return 2
-    return result if isinstance(result, int) else 0

@@ -127,5 +127,5 @@ def _show(runs: list[tuple[Path, Run | None]], output: Output) -> None:
 def _counts(table: RunTable) -> str:
     """Return the number of runs, and of each verdict."""
     verdicts = Counter(filter(None, table.verdicts)).most_common()
-    said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts)
-    return f"{counted(len(table.rows), 'run')}{f': {said}' if said else ''}"
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts)
+    return f"{counted(len(table.rows), 'run')}{f': {counts}' if counts else ''}"

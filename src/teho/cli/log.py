@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _PERIOD_S = 15.0
-"""Time between two looks at a run that goes on: recorders write every 10 s."""
+"""Time between two readings of a run that continues: recorders write every 10 s."""
 
 
 @plain_command("""\

@@ -10,5 +10,5 @@ __all__ = ["own_path"]
 
 def own_path() -> tuple[str, ...]:
     """Return the command of this Teho, because the PATH of a job may have another one or none."""
-    beside = Path(sys.executable).with_name("teho")
-    return (str(beside),) if beside.exists() else (sys.executable, "-m", "teho")
+    found = Path(sys.executable).with_name("teho")
+    return (str(found),) if found.exists() else (sys.executable, "-m", "teho")

@@ -90,8 +90,8 @@ def read_extras(text: str) -> tuple[str, ...]:
         if word not in known:
             raise InputError(f"--with {word}", f"some of: {', '.join(known)}")
     if len(words) > 1 and {*TOOLS, RANGE} & set(words):
-        alone = ", ".join(f"`{one}`" for one in TOOLS)
-        raise InputError(f"--with {text}", f"{alone} or `{RANGE}` without other words")
+        tools = ", ".join(f"`{one}`" for one in TOOLS)
+        raise InputError(f"--with {text}", f"{tools} or `{RANGE}` without other words")
     return words
 
 

@@ -234,7 +234,7 @@ def _notes_of_cluster() -> list[str]:
 
 
 def profile_running(directory: Path, plan: ProfilerPlan, output: Output, to: Path | None) -> None:
-    """Let a run that goes on record the steps of a plan, wait for the traces, and explain them.
+    """Let a running program record the steps of a plan, wait for the traces, and explain them.
 
     Args:
         directory: the recording.

@@ -1,4 +1,4 @@
-"""`teho record-process`: started by `%%teho` beside the kernel of a notebook; not for users."""
+"""`teho record-process`: started by `%%teho` for the kernel of a notebook; not for users."""
 
 from __future__ import annotations
 

@@ -71,7 +71,9 @@ class RepeatedRuns:
         """The signal that ended the runs early, if any."""
         self._for_s = for_s
         self._line = StatusLine()
-        self.tell: Callable[[str], None] = self._tell if sys.stderr.isatty() else lambda _: None
+        self.progress: Callable[[str], None] = (
+            self._show_progress if sys.stderr.isatty() else lambda _: None
+        )
         """Prints a line about one run, on a terminal."""
         names = ", ".join(placements)
         say(
@@ -79,7 +81,7 @@ class RepeatedRuns:
             f"{format_duration(for_s)}; each run writes its files as usual"
         )
 
-    def _tell(self, text: str) -> None:
+    def _show_progress(self, text: str) -> None:
         self._line("")
         say(text)
 

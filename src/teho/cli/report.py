@@ -84,11 +84,11 @@ def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> 
     except RunNotFoundError as error:
         _report_on_job(run, output, error, is_js1=is_js1)
         return
-    if loaded.run.unasked and loaded.run.end is None:
+    if loaded.run.is_automatic and loaded.run.end is None:
         from teho.jobs.settle import settle
-        from teho.store.unasked import Unasked
+        from teho.store.automatic import AutomaticRun
 
-        if settle(loaded.directory.parents[1], [Unasked(loaded.directory, loaded.run)]):
+        if settle(loaded.directory.parents[1], [AutomaticRun(loaded.directory, loaded.run)]):
             loaded = LoadedRun.open(str(loaded.directory))
     if is_js1:
         from teho.jobs.js1 import encode_js1
@@ -297,9 +297,9 @@ def _with_trace(loaded: LoadedRun, report: Report) -> Report:
             profiled = read_traces(paths, by_teho=True)
     except TehoError as error:
         return msgspec.structs.replace(report, notes=(*report.notes, f"{error}."))
-    said = trace_listing(profiled, report.findings)
+    listing = trace_listing(profiled, report.findings)
     return msgspec.structs.replace(
-        report, lists=(*report.lists, said), step=shown_trace(profiled.traces).picture
+        report, lists=(*report.lists, listing), step=shown_trace(profiled.traces).picture
     )
 
 

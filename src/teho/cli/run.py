@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -176,7 +177,7 @@ class Manner(NamedTuple):
     window_s: float | None
     limit_s: float | None
     watch: WatchPlan | None
-    """What to tell the user, and what to do if the run is stuck."""
+    """When to notify the user, and what to do if the run is stuck."""
     variables: Mapping[str, str] = {}
     """Further variables of the program's environment."""
     show: Callable[[Recording, Run], None] | None = None
@@ -238,7 +239,7 @@ def run_program(wanted: Wanted, shown: str, manner: Manner, *, quiet: bool) -> N
         lambda: _end(supervisor, wanted, recording, task, outcome, kept),
     )
     if not reports:
-        _tell(supervisor, recording, wanted, task, outcome, manner)
+        _notify_end(supervisor, recording, wanted, task, outcome, manner)
         die_like(outcome)
     shown_whole = _protected(
         supervisor,
@@ -251,7 +252,7 @@ def run_program(wanted: Wanted, shown: str, manner: Manner, *, quiet: bool) -> N
         for _, trouble in outcome.troubles:
             with contextlib.suppress(OSError):
                 say(trouble)
-    _tell(supervisor, recording, wanted, task, outcome, manner)
+    _notify_end(supervisor, recording, wanted, task, outcome, manner)
     die_like(outcome)
 
 
@@ -351,8 +352,8 @@ def _begin(
     else:
         recording, remote = begin_recording(wanted, supervisor.started_s, task), None
     if recording.plan:
-        own = (*recording.plan.apart, *supervisor.own_pids)
-        plan = replace(recording.plan, apart=own, cores=supervisor.program_cores)
+        own = (*recording.plan.helper_pids, *supervisor.own_pids)
+        plan = replace(recording.plan, helper_pids=own, cores=supervisor.program_cores)
         supervisor.send_plan(to_builtins(plan))
     return recording, remote
 
@@ -366,11 +367,11 @@ def _job_of_script() -> RunningJob | None:
 def _record(
     control: int, back: int, program: int, leader: NodeLeader | None, own: Sequence[int]
 ) -> None:
-    """Record, in the process of the recorder, which alone imports what it needs."""
+    """Record, in the process of the recorder, which imports what only it needs."""
     if leader and not leader.records:
-        from teho.observe.node_leader import stand_by
+        from teho.observe.node_leader import report_task
 
-        stand_by(control, back, program, leader, own)
+        report_task(control, back, program, leader, own)
         return
     from teho.observe.recorder import record
 
@@ -396,7 +397,7 @@ def _open_watch(plan: WatchPlan, settings: Settings, program_pid: int) -> RunWat
     return RunWatch(plan, settings, program_pid)
 
 
-def _tell(
+def _notify_end(
     supervisor: Supervisor,
     recording: Recording | None,
     wanted: Wanted,
@@ -404,12 +405,12 @@ def _tell(
     outcome: Outcome,
     manner: Manner,
 ) -> None:
-    """Tell the user that the run has ended; a failure is a line on stderr and in the recording."""
+    """Notify the user of the end of the run; a failure is a line on stderr and in the recording."""
     targets = manner.watch.targets if manner.watch else ()
     if not targets or recording is None or not recording.began:
         return
 
-    def tell() -> list[str]:
+    def send() -> list[str]:
         from teho.cli.run_watch import ended_notice
         from teho.observe.notify import notify
         from teho.observe.recording import ended
@@ -420,7 +421,7 @@ def _tell(
         return notify(targets, ended_notice(loaded))
 
     known = len(outcome.troubles)
-    problems = _protected(supervisor, "the notification was not sent", tell) or ()
+    problems = _protected(supervisor, "the notification was not sent", send) or ()
     outcome.troubles.extend((outcome.elapsed_s, problem) for problem in problems)
     new = outcome.troubles[known:]
     for _, problem in new:
@@ -461,6 +462,7 @@ def _end(
 
 def _load_report() -> None:
     """Load the modules of the report while the recorder seals: a quarter of a second."""
+    gc.disable()  # the process ends with the report, and needs these modules until then
     with contextlib.suppress(Exception):  # `_print_report` reports the error
         for module in _REPORT_MODULES:
             import_module(module)

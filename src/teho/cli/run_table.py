@@ -220,5 +220,5 @@ def _ending(row: dict[str, Any], run: Run) -> str:
         state = end.job_state.replace("_", " ")
         return "job still running" if state == "running" else f"job {state}"
     # The recorder of `teho always` is ended with its job; the accounting knows how the job ended.
-    is_over = run.unasked and row["state"] == "interrupted"
+    is_over = run.is_automatic and row["state"] == "interrupted"
     return "job ended" if is_over else str(row["state"])

@@ -1,4 +1,4 @@
-"""A process beside a run that tells the user if the run is stuck or nears its time limit."""
+"""A process that notifies the user of a run if the run is stuck or nears its time limit."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RunWatch", "StuckAction", "WatchPlan", "ended_notice", "read_action", "read_plan"]
 
-_LOOK_S = 10.0
-"""Time between two looks. The report of many nodes is made less often."""
+_CHECK_S = 10.0
+"""Time between two checks. The report of many nodes is made less often."""
 _NICE = 19
 """It must not slow the program down, which may use all cores."""
 _BEFORE_LIMIT_S = 600.0
 _PATIENCE_S = 30.0
 _AGAIN_S = 3600.0
-"""A run that is stuck again is told again after this time at the earliest."""
+"""A run that is stuck again is reported again after this time at the earliest."""
 _STUCK = "run_stuck"
 
 
@@ -41,11 +41,11 @@ class StuckAction(NamedTuple):
     after_s: float
     """How long it must be stuck."""
     signal: int | None
-    """Sent to the program; None: only the user is told."""
+    """Sent to the program; None: only the user is notified."""
 
 
 class WatchPlan(NamedTuple):
-    """What to watch for, and whom to tell."""
+    """What to watch for, and whom to notify."""
 
     targets: tuple[str, ...]
     action: StuckAction | None
@@ -102,28 +102,30 @@ class RunWatch:
 
     def __init__(self, plan: WatchPlan, settings: Settings, program_pid: int) -> None:
         orders, self._orders = os.pipe()
-        self._said, say = os.pipe()
-        self.pid = fork_child(partial(_watch, plan, settings, program_pid, orders, say))
+        self._report_end, report_end = os.pipe()
+        self.pid = fork_child(partial(_watch, plan, settings, program_pid, orders, report_end))
         os.close(orders)
-        os.close(say)
+        os.close(report_end)
 
     def begin(self, directory: Path) -> None:
-        """Tell the process which recording to watch."""
+        """Send the process the recording to watch."""
         send(self._orders, directory=str(directory))
 
     def leave(self) -> list[str]:
         """End the process, and return its sentences for the report."""
         os.close(self._orders)
-        reader = LineReader(self._said)
+        reader = LineReader(self._report_end)
         deadline_s = time.monotonic() + _PATIENCE_S
         while not reader.closed and time.monotonic() < deadline_s:
-            wait_for([self._said], deadline_s - time.monotonic())
+            wait_for([self._report_end], deadline_s - time.monotonic())
             reader.read()
         return [str(message["trouble"]) for message in reader.take() if "trouble" in message]
 
 
-def _watch(plan: WatchPlan, settings: Settings, program_pid: int, orders: int, say: int) -> None:
-    detach_streams(keep=(orders, say))
+def _watch(
+    plan: WatchPlan, settings: Settings, program_pid: int, orders: int, report_end: int
+) -> None:
+    detach_streams(keep=(orders, report_end))
     os.nice(_NICE)
     reader = LineReader(orders)
     reader.wait()
@@ -132,17 +134,17 @@ def _watch(plan: WatchPlan, settings: Settings, program_pid: int, orders: int, s
         return
     directory = Path(str(messages[0]["directory"]))
     watcher = _Watcher(plan, settings, directory, program_pid)
-    while not wait_for([orders], _LOOK_S):
+    while not wait_for([orders], _CHECK_S):
         if not watcher.is_due:
             continue
         try:
-            watcher.look()
+            watcher.check()
         except Exception as error:  # noqa: BLE001 - the program and its report come first
             watcher.troubles.append(
                 f"Teho could not check whether the run is stuck or near its time limit: {error!r}"
             )
         for trouble in dict.fromkeys(watcher.troubles):
-            send(say, trouble=trouble)
+            send(report_end, trouble=trouble)
         watcher.troubles.clear()
 
 
@@ -157,12 +159,12 @@ class _Watcher:
         self._program_pid = program_pid
         self._stuck_s: float | None = None
         """Monotonic time since which the run is stuck."""
-        self._told_stuck_s = float("-inf")
+        self._notified_stuck_s = float("-inf")
         self._acted = False
-        self._has_looked = False
+        self._has_checked = False
         self._report_due_s = float("-inf")
         """Monotonic time of the next report."""
-        self._told_limit = False
+        self._has_notified_limit = False
         self._limit_due_s = float("inf")
         """Monotonic time of the notification about the time limit, if the limit is known."""
 
@@ -171,23 +173,23 @@ class _Watcher:
         """Whether it is time for a report, or whether the time limit is near."""
         return time.monotonic() >= min(self._report_due_s, self._limit_due_s)
 
-    def look(self) -> None:
-        """Look at the recording once."""
+    def check(self) -> None:
+        """Check the recording once."""
         from teho.show.loaded import LoadedRun
         from teho.show.report_pause import report_pause_s
 
         began_s = _cpu_s()
         try:
             loaded = LoadedRun(self._directory, self._settings)
-            self._look_for_limit(loaded)
-            self._look_for_hang(loaded)
+            self._check_limit(loaded)
+            self._check_hang(loaded)
         finally:
             # The first report costs more: it imports what all reports need.
-            used_s = _cpu_s() - began_s if self._has_looked else 0.0
-            self._has_looked = True
-            self._report_due_s = time.monotonic() + report_pause_s(used_s, _LOOK_S)
+            used_s = _cpu_s() - began_s if self._has_checked else 0.0
+            self._has_checked = True
+            self._report_due_s = time.monotonic() + report_pause_s(used_s, _CHECK_S)
 
-    def _look_for_hang(self, loaded: LoadedRun) -> None:
+    def _check_hang(self, loaded: LoadedRun) -> None:
         finding = next((one for one in loaded.findings if one.kind == _STUCK), None)
         now_s = time.monotonic()
         if finding is None:
@@ -198,9 +200,11 @@ class _Watcher:
         stuck_for_s = now_s - self._stuck_s
         action = self._plan.action
         least_s = action.after_s if action else 0.0
-        if stuck_for_s >= least_s and now_s - self._told_stuck_s >= _AGAIN_S:
-            self._told_stuck_s = now_s
-            self._tell(loaded, "stuck", finding.sentence, f"{finding.sentence}\n\n{finding.action}")
+        if stuck_for_s >= least_s and now_s - self._notified_stuck_s >= _AGAIN_S:
+            self._notified_stuck_s = now_s
+            self._notify(
+                loaded, "stuck", finding.sentence, f"{finding.sentence}\n\n{finding.action}"
+            )
         if action and action.signal and stuck_for_s >= action.after_s and not self._acted:
             self._acted = True
             name = signal.Signals(action.signal).name
@@ -210,20 +214,20 @@ class _Watcher:
                 "program (--if-stuck)"
             )
 
-    def _look_for_limit(self, loaded: LoadedRun) -> None:
+    def _check_limit(self, loaded: LoadedRun) -> None:
         limit_s = loaded.run.limit_s
-        if limit_s is None or limit_s <= _BEFORE_LIMIT_S or self._told_limit:
+        if limit_s is None or limit_s <= _BEFORE_LIMIT_S or self._has_notified_limit:
             return
         # The newest rows may be minutes old. This process runs on the machine of the run's clock.
         elapsed_s = (datetime.now(timezone.utc) - loaded.run.started_at).total_seconds()
         left_s = limit_s - elapsed_s
         self._limit_due_s = time.monotonic() + left_s - _BEFORE_LIMIT_S
         if left_s <= _BEFORE_LIMIT_S:
-            self._told_limit, self._limit_due_s = True, float("inf")
+            self._has_notified_limit, self._limit_due_s = True, float("inf")
             sentence = f"The job reaches its time limit in {format_duration(left_s)}."
-            self._tell(loaded, "time_limit", sentence, f"{sentence}\n\n{loaded.view.verdict}")
+            self._notify(loaded, "time_limit", sentence, f"{sentence}\n\n{loaded.view.verdict}")
 
-    def _tell(self, loaded: LoadedRun, event: Event, title: str, text: str) -> None:
+    def _notify(self, loaded: LoadedRun, event: Event, title: str, text: str) -> None:
         run = loaded.run
         notice = Notice(event, run.id, f"{run.name or run.id}: {title}", f"{text}\n\n{run.id}\n")
         self.troubles += notify(self._plan.targets, notice)
@@ -242,7 +246,7 @@ def _silent_s(finding: Finding) -> float:
 
 
 def ended_notice(loaded: LoadedRun) -> Notice:
-    """Return what is told at the end of a run: its verdict, and the short report."""
+    """Return the notification at the end of a run: its verdict, and the short report."""
     from teho.show.text.document import render_text
 
     report = loaded.view_with(plots=False)

@@ -76,7 +76,7 @@ def command(
     tags = {"compare": runs.id}
     runner = Runner(argv_at, os.environ, runs.home, tags, None if full else window_s)
     with runs.running():
-        scaled = scale(wish, runner, runs.tell)
+        scaled = scale(wish, runner, runs.progress)
     from teho.show.build.scale import scale_document
     from teho.show.plot.scale import draw_scaled
 

@@ -22,7 +22,7 @@ __all__ = [
     "period_words",
     "privacy_notes",
     "selected",
-    "whose",
+    "selection_text",
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -105,7 +105,7 @@ def selected(
     return Selection(since=since, user=user or own, account=account or "", every_run=every_run)
 
 
-def whose(selection: Selection) -> str:
+def selection_text(selection: Selection) -> str:
     """Return whose jobs are selected, in words."""
     parts = [
         *([f"user {selection.user}"] if selection.user else []),

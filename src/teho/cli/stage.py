@@ -146,13 +146,13 @@ def _copied(staging: Staging) -> Staged:
     line = StatusLine()
     next_s = 0.0
 
-    def progress(what: str, done: int, of: int) -> None:
+    def progress(what: str, done: int, total: int) -> None:
         nonlocal next_s
         if (now_s := time.monotonic()) < next_s:
             return
         next_s = now_s + _PROGRESS_S
-        percent = f", {100 * done / of:.0f} %" if of else ""
-        line(f"teho: {what}, {format_bytes(done)} of {format_bytes(of)}{percent}")
+        percent = f", {100 * done / total:.0f} %" if total else ""
+        line(f"teho: {what}, {format_bytes(done)} of {format_bytes(total)}{percent}")
 
     try:
         messages = staging.copy(progress)

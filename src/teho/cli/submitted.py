@@ -34,10 +34,10 @@ from teho.units import MIB
 
 __all__ = ["all_with_account", "file_lines", "files_of", "follow_to_end", "log_of", "look_up"]
 
-_MOST_ASKED = 4
+_MOST_AT_ONCE = 4
 """Number of questions to a scheduler at the same time."""
 _TAIL_BYTES = 64_000
-"""The end of a log in which the report of a recorded job is looked for."""
+"""The end of a log in which the report of a recorded job is searched."""
 # Grid Engine writes the accounting of a job some seconds after its end.
 _ACCOUNT_TRIES, _ACCOUNT_PAUSE_S = 8, 1.0
 
@@ -165,7 +165,7 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
 
 def all_with_account(views: Sequence[JobView], home: Path) -> list[JobView]:
     """Return jobs; those that have ended with the figures of the accounting."""
-    with ThreadPoolExecutor(_MOST_ASKED) as pool:
+    with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
         return list(pool.map(lambda view: _with_account(view, home), views))
 
 

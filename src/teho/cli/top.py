@@ -35,7 +35,7 @@ _FIRST_S = 0.5
 """How long the first printed frame waits for samples that are newer than the recording."""
 _PERIOD_S = 1.0
 _RECENT = 100
-"""Runs that are looked at to find those that are running."""
+"""Runs that are read to find those that are running."""
 _LAST_S = 2.0
 """Time after a signal within which the command ends by itself."""
 _SPEED = 60.0

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["JobRecording", "is_running", "open_run"]
 
 _JOB = re.compile(r"\d{1,15}(_\d{1,9})?", re.ASCII)
-_SAID = re.compile(r"recording (\S+): job ")
+_RECORDING = re.compile(r"recording (\S+): job ")
 _NEXT = ". Next: "
 _PAUSE_S = 0.05
 _RECORDERS_S = 20.0
@@ -233,15 +233,15 @@ class JobRecording:
             raise
         self.directory = runs_directory(home) / self._id
 
-    def _said(self) -> str:
+    def _printed(self) -> str:
         self._output.seek(0)
         return self._output.read().decode(errors="replace")
 
     def _wait_for_id(self) -> str:
         while True:
             self.check()
-            if said := _SAID.search(self._said()):
-                return said[1]
+            if recorded := _RECORDING.search(self._printed()):
+                return recorded[1]
             time.sleep(_PAUSE_S)
 
     def wait_for_nodes(self, source: LiveSource, *, all_nodes: bool) -> None:
@@ -261,7 +261,7 @@ class JobRecording:
     def check(self) -> None:
         """Raise _NotRecordedError if the recording has failed."""
         if self._child.poll():
-            last = (self._said().strip().splitlines() or ["`teho run --job` failed"])[-1]
+            last = (self._printed().strip().splitlines() or ["`teho run --job` failed"])[-1]
             found, _, next_step = last.removeprefix("teho: ").partition(_NEXT)
             raise _NotRecordedError(InputError(found, next_step=next_step))
 
@@ -280,7 +280,7 @@ class JobRecording:
         """End the recording; the job continues."""
         has_ended = self.end()
         if not has_ended or self._child.returncode:
-            click.echo(self._said(), nl=False, err=True)
+            click.echo(self._printed(), nl=False, err=True)
             say(f"the end of the recording {self._id} was not recorded")
         else:
             say(f"the recording {self._id} has ended: `teho report {self._id}` prints its report")

@@ -83,7 +83,7 @@ def _tune(
 
     with runs.running():
         run = TunedProgram(argv, os.environ, window_s).run
-        tuned = tune(run, argv, _room(), allowed, for_s, tell=runs.tell)
+        tuned = tune(run, argv, _room(), allowed, for_s, progress=runs.progress)
     from teho.show.build.tune import tune_document
 
     output.show(tune_document(tuned), tuned)
@@ -100,7 +100,7 @@ def _find_batch_size(
     limit_bytes = _room().memory_bytes
     with contextlib.closing(MemoryMeter(limit_bytes, os.environ)) as meter, runs.running():
         run = TunedProgram(argv, os.environ, window_s, meter).run
-        found = find_batch_size(run, argv, limit_bytes, for_s, tell=runs.tell)
+        found = find_batch_size(run, argv, limit_bytes, for_s, progress=runs.progress)
     from teho.show.build.batch_sizes import batch_sizes_document
 
     output.show(batch_sizes_document(found), found)

@@ -65,13 +65,13 @@ def bill(billing: Billing, use: BilledUse) -> Cost:
 
 
 def _quantity(term: Term, use: BilledUse) -> float:
-    if term.of == "gpus":
+    if term.quantity == "gpus":
         # Slurm writes the types that it counts in lower case.
         own = (n for name, n in use.gpus if term.gpu_type.lower() in {"", name.lower()})
         return float(sum(own))
-    if term.of == "weighted_gpus":
+    if term.quantity == "weighted_gpus":
         return sum(count for _, count in use.gpus) * use.gpu_weight
-    return float(getattr(use, term.of))
+    return float(getattr(use, term.quantity))
 
 
 def _value(term: Term, use: BilledUse) -> float:
@@ -92,7 +92,7 @@ def _written(billing: Billing, use: BilledUse, values: Mapping[Term, float]) -> 
 
 def _term(term: Term, use: BilledUse) -> str:
     amount = _quantity(term, use)
-    words = f"{term.gpu_type} {_WORDS[term.of][amount != 1]}".strip()
+    words = f"{term.gpu_type} {_WORDS[term.quantity][amount != 1]}".strip()
     text = f"{_number(amount)} {words}"
     if term.per != 1:
         text += f" / {_number(term.per)}"

@@ -31,7 +31,7 @@ def cluster_files(environment: Mapping[str, str] = os.environ) -> dict[str, Path
     """Return every cluster's file by name. A site's file replaces Teho's, a user's replaces both.
 
     A site's files are in the directories of `TEHO_CLUSTERS` (separated by colons), and a user's in
-    `clusters/` beside the settings.
+    `clusters/` next to the settings.
     """
     config = environment.get("XDG_CONFIG_HOME") or "~/.config"
     folders = [

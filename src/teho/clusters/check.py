@@ -15,7 +15,7 @@ __all__ = ["mistakes_in"]
 def mistakes_in(path: Path) -> list[str]:
     """Return a line for each mistake of a file, with its place in the file; empty: no mistake.
 
-    Contradictions are only looked for if all keys and values are valid.
+    Contradictions are only searched if all keys and values are valid.
     """
     try:
         found = list(mistakes(read_toml(path), Cluster))

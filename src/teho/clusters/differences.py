@@ -25,7 +25,7 @@ _UPPER = (
 _LOWER = ("min_nodes", "min_gpus")
 _MEMORY_TOLERANCE_GIB = 0.5
 """Files of the catalogue give memory in whole GiB."""
-_NOT_SAID = "not documented"
+_NOT_STATED = "not documented"
 _NONE_THERE = "none"
 
 
@@ -68,7 +68,7 @@ def _of_nodes(catalogue: Cluster, live: Cluster) -> Iterator[Difference]:
     known = {kind.gpu.type for kind in catalogue.nodes if kind.gpu}
     for kind in live.nodes:
         if kind.gpu and kind.gpu.type not in known:
-            yield Difference(f"nodes {kind.name}", "kind", _NOT_SAID, f"{kind.gpu.type} GPUs", "")
+            yield Difference(f"nodes {kind.name}", "kind", _NOT_STATED, f"{kind.gpu.type} GPUs", "")
 
 
 def _nearest(kind: NodeKind, among: Sequence[NodeKind]) -> NodeKind | None:
@@ -140,7 +140,7 @@ def _of_partitions(catalogue: Cluster, live: Cluster) -> Iterator[Difference]:
         return
     for partition in live.partitions:
         if partition.name not in names and partition.purpose != "restricted":
-            yield Difference(f"partition {partition.name}", "name", _NOT_SAID, partition.name, "")
+            yield Difference(f"partition {partition.name}", "name", _NOT_STATED, partition.name, "")
 
 
 def _covering(name: str, gpu_types: frozenset[str], live: Cluster) -> list[Partition]:
@@ -168,9 +168,9 @@ def _of_limits(ours: Sequence[Partition], theirs: Sequence[Partition]) -> Iterat
     place = f"partition {', '.join(dict.fromkeys(one.title for one in ours))}"
     source = ours[0].source
     for fact in ("max_time", *_UPPER, *_LOWER):
-        said, found = _laxest(fact, ours), _laxest(fact, theirs)
-        if found is not None and (said is None or not _same(fact, said, found)):
-            ours_written = _NOT_SAID if said is None else _written(said)
+        known, found = _laxest(fact, ours), _laxest(fact, theirs)
+        if found is not None and (known is None or not _same(fact, known, found)):
+            ours_written = _NOT_STATED if known is None else _written(known)
             yield Difference(place, fact, ours_written, _written(found), source)
     whole, theirs_whole = ({one.exclusive for one in parts} for parts in (ours, theirs))
     if len(whole) == len(theirs_whole) == 1 and whole != theirs_whole:

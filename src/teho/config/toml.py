@@ -61,7 +61,7 @@ def mistakes(content: dict[str, Any], noun: type[msgspec.Struct]) -> Iterator[st
 
 
 def _of_struct(table: dict[str, Any], noun: type[msgspec.Struct], where: str) -> Iterator[str]:
-    fields = {field.name: field for field in msgspec.structs.fields(noun)}
+    fields = {field.encode_name: field for field in msgspec.structs.fields(noun)}
     place = f"{where}: " if where else ""
     for key in table:
         if key not in fields:

@@ -17,7 +17,7 @@ from teho.devices.host.cgroup import cpu_quota
 from teho.devices.host.source import describe_host
 from teho.devices.procfile import read_text
 from teho.doctor.conda import read_conda
-from teho.doctor.files import look_at, read_quotas, sample
+from teho.doctor.files import folder_facts, read_quotas, sample
 from teho.doctor.machine import (
     cores_of_numa,
     gpu_files,
@@ -26,12 +26,12 @@ from teho.doctor.machine import (
     read_limits,
     threads_per_core,
 )
-from teho.doctor.python import look_into, or_missing, see
+from teho.doctor.python import or_missing, read_python, see
 from teho.doctor.snapshot import Conda, DataSample, DiskQuota, Folder, Proxy, Python, Snapshot
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.missing import Missing, Reason
-from teho.observe.survey import take_survey
+from teho.observe.survey import read_survey
 from teho.process.isolated_call import IsolatedCall, answering, executing
 from teho.schedulers.allocation import read_allocation
 from teho.schedulers.task import read_task
@@ -75,12 +75,12 @@ def collect_snapshot(
     Raises:
         InputError: the cluster is unknown.
     """
-    asked = look_into(python, environment) if python != "-" else None
+    python_call = read_python(python, environment) if python != "-" else None
     known = _cluster(cluster, environment)
     folders = {
         what: IsolatedCall(
             f"the file system of {'the current folder' if what == 'here' else path}",
-            answering(partial(look_at, path, is_home=what == "home")),
+            answering(partial(folder_facts, path, is_home=what == "home")),
             _FILES_S,
         )
         for what, path in _folders(environment, known).items()
@@ -97,7 +97,7 @@ def collect_snapshot(
         _FILES_S,
     )
     proxy = _ask_proxy(environment)
-    survey = take_survey(environment, root, _DRIVER_S, signals=False)
+    survey = read_survey(environment, root, _DRIVER_S, signals=False)
     facts = describe_host(root)
     allocation = read_allocation(
         environment, frozenset(survey.cores), None, facts.memory_bytes, cpu_quota(root)
@@ -108,7 +108,7 @@ def collect_snapshot(
         allocation=allocation,
         local_size=_local_size(environment, survey.host),
         cluster=known,
-        python=or_missing(asked.answer(Python)) if asked else _IN_CONTAINER,
+        python=or_missing(python_call.answer(Python)) if python_call else _IN_CONTAINER,
         is_python_named=bool(python),
         folders={what: or_missing(call.answer(Folder)) for what, call in folders.items()},
         quotas=_quotas(quotas),
@@ -166,9 +166,9 @@ def _ask_quotas(environment: Mapping[str, str]) -> list[IsolatedCall]:
     return [IsolatedCall(one[0], executing(one, environment), _QUOTA_S) for one in commands]
 
 
-def _quotas(asked: Sequence[IsolatedCall]) -> tuple[DiskQuota, ...] | Missing:
+def _quotas(calls: Sequence[IsolatedCall]) -> tuple[DiskQuota, ...] | Missing:
     """Return the quotas that the commands print; if none of them answers, the reason."""
-    answers = [or_missing(call.output()) for call in asked]
+    answers = [or_missing(call.output()) for call in calls]
     texts = [text.decode(errors="replace") for text in answers if not isinstance(text, Missing)]
     if not texts:
         return next(one for one in answers if isinstance(one, Missing))

@@ -9,7 +9,7 @@ import msgspec
 
 from teho.config.toml import did_you_mean
 from teho.doctor.checks import CHECKS
-from teho.doctor.outcome import Check, Said
+from teho.doctor.outcome import Check, NoProblem
 from teho.doctor.snapshot import Python, Snapshot
 from teho.errors import InputError
 from teho.model.doctor import CheckResult, Examination, Symptom
@@ -57,14 +57,14 @@ def examine(snapshot: Snapshot, checks: Sequence[Check], wall_s: float) -> Exami
 
 def _checked(check: Check, snapshot: Snapshot) -> CheckResult:
     outcome = check.judge(snapshot)
-    said = outcome if isinstance(outcome, Said) else Said("found", "")
-    found = [] if isinstance(outcome, Said) else outcome
+    answer = outcome if isinstance(outcome, NoProblem) else NoProblem("found", "")
+    found = [] if isinstance(outcome, NoProblem) else outcome
     return CheckResult(
         id=check.id,
         about=check.about,
         decisive=check.decisive,
-        state=said.state,
-        said=said.text,
+        state=answer.state,
+        result=answer.text,
         symptoms=tuple(
             msgspec.structs.replace(one, kind=check.id)
             for one in ([found] if isinstance(found, Symptom) else found)
@@ -73,20 +73,20 @@ def _checked(check: Check, snapshot: Snapshot) -> CheckResult:
 
 
 def symptoms_of(examination: Examination) -> list[Symptom]:
-    """Return all problems, the worst first. Those that doom a job come before all others."""
+    """Return all problems, the worst first. Fatal problems come before all others."""
     found = [one for checked in examination.checks for one in checked.symptoms]
-    return sorted(found, key=lambda one: (not one.dooms, _ORDER.index(one.severity)))
+    return sorted(found, key=lambda one: (not one.is_fatal, _ORDER.index(one.severity)))
 
 
 def doomed(examination: Examination) -> list[Symptom]:
     """Return the problems because of which a job cannot do what it was started for."""
-    return [one for one in symptoms_of(examination) if one.dooms]
+    return [one for one in symptoms_of(examination) if one.is_fatal]
 
 
 def exit_code(examination: Examination) -> int:
     """Return 1 if there is a warning or a critical problem, or the self-test failed.
 
-    Otherwise 2 if the self-test, or a check that may doom a job, could not judge. Otherwise 0.
+    Otherwise 2 if the self-test, or a check that may be fatal, could not judge. Otherwise 0.
     """
     test = examination.self_test
     worse = any(one.severity is not Severity.REMARK for one in symptoms_of(examination))
@@ -104,7 +104,7 @@ def verdict_of(examination: Examination) -> tuple[VerdictSeverity, str]:
     fine = [one for one in examination.checks if one.state == "fine"]
     test = examination.self_test
     end = f". {counted(len(unjudged), 'check')} gave no result." if unjudged else "."
-    if found and found[0].dooms:
+    if found and found[0].is_fatal:
         return "critical", f"If you start a job here now, it will fail: {found[0].sentence}"
     if test and test.state == "failed":
         return "critical", f"The self-test failed{end}"

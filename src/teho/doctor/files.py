@@ -15,7 +15,7 @@ from pathlib import Path
 from teho.devices.procfile import read_text, unescape
 from teho.doctor.snapshot import DataSample, DiskQuota, Folder
 
-__all__ = ["look_at", "read_quotas", "sample"]
+__all__ = ["folder_facts", "read_quotas", "sample"]
 
 _LISTED_MOST = 20_000
 _LIST_S = 1.0
@@ -24,7 +24,7 @@ _SIZED = 256
 """Number of files whose size is read. Each needs a request to the server."""
 
 
-def look_at(path: str, *, is_home: bool = False) -> Folder:
+def folder_facts(path: str, *, is_home: bool = False) -> Folder:
     """Return a folder with the facts about its file system.
 
     Raises:
@@ -43,7 +43,7 @@ def look_at(path: str, *, is_home: bool = False) -> Folder:
         total_files=stat.f_files,
         free_files=stat.f_favail,
         is_writable=os.access(real, os.W_OK | os.X_OK),
-        holds_conda_init=conda_init,
+        has_conda_init=conda_init,
     )
 
 
@@ -72,7 +72,7 @@ def sample(path: str) -> DataSample:
             break
         sizes.append(os.stat(name).st_size)  # noqa: PTH116 - pathlib is slower
     return DataSample(
-        folder=look_at(path), listed=len(files), is_whole=is_whole, sizes_bytes=tuple(sizes)
+        folder=folder_facts(path), listed=len(files), is_whole=is_whole, sizes_bytes=tuple(sizes)
     )
 
 

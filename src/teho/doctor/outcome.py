@@ -15,28 +15,28 @@ from teho.model.missing import Missing
 
 __all__ = [
     "Check",
+    "NoProblem",
     "Outcome",
-    "Said",
     "critical",
     "fine",
-    "moot",
     "needs_python",
+    "not_applicable",
     "remark",
-    "spared",
     "symptom",
     "unknown",
     "warning",
+    "without_fatal",
 ]
 
 
-class Said(NamedTuple):
+class NoProblem(NamedTuple):
     """A check found no problem, for this reason."""
 
     state: State
     text: str
 
 
-Outcome = Union[Said, Symptom, list[Symptom]]
+Outcome = Union[NoProblem, Symptom, list[Symptom]]
 """One problem or several; otherwise the reason why there is none."""
 
 
@@ -48,16 +48,16 @@ class Check(NamedTuple):
     about: str
     """What the check compares, in a few words."""
     decisive: bool
-    """Whether its problems may doom a job."""
+    """Whether its problems may be fatal for a job."""
     judge: Callable[[Snapshot], Outcome]
     """Judge only the snapshot."""
 
 
-fine = partial(Said, "fine")
+fine = partial(NoProblem, "fine")
 """Everything is as it should be: what was seen."""
-unknown = partial(Said, "abstained")
+unknown = partial(NoProblem, "abstained")
 """The check cannot judge: the information that is missing."""
-moot = partial(Said, "not_applicable")
+not_applicable = partial(NoProblem, "not_applicable")
 """The check does not apply here: the reason."""
 
 
@@ -67,7 +67,7 @@ def symptom(
     action: str,
     *evidence: tuple[str, Union[float, str], str],
     thresholds: Sequence[Threshold] = (),
-    dooms: bool = False,
+    is_fatal: bool = False,
 ) -> Symptom:
     """Return a problem. `examine` adds the id of its check.
 
@@ -77,7 +77,7 @@ def symptom(
         action: what to do. Commands are in backquotes.
         evidence: label, value and unit of each figure.
         thresholds: with which the figures were compared.
-        dooms: whether the job cannot do what it was started for.
+        is_fatal: whether the job cannot do what it was started for.
     """
     return Symptom(
         kind="",
@@ -86,7 +86,7 @@ def symptom(
         evidence=tuple(Evidence(*one) for one in evidence),
         thresholds=tuple(thresholds),
         action=action,
-        dooms=dooms,
+        is_fatal=is_fatal,
     )
 
 
@@ -109,8 +109,8 @@ def needs_python(
     return check
 
 
-def spared(found: Sequence[Symptom], frameworks: int) -> list[Symptom]:
-    """Return problems of frameworks. They doom no job if another framework works.
+def without_fatal(found: Sequence[Symptom], frameworks: int) -> list[Symptom]:
+    """Return problems of frameworks. They are not fatal if another framework works.
 
     Args:
         found: one for each framework that has a problem.
@@ -118,4 +118,4 @@ def spared(found: Sequence[Symptom], frameworks: int) -> list[Symptom]:
     """
     if len(found) == frameworks:
         return list(found)
-    return [msgspec.structs.replace(one, dooms=False) for one in found]
+    return [msgspec.structs.replace(one, is_fatal=False) for one in found]

@@ -19,7 +19,7 @@ from teho.process.isolated_call import IsolatedCall, NoAnswer, answering, execut
 from teho.software.builds import builds_of
 from teho.software.live import PROGRAM, read_answer
 
-__all__ = ["look_into", "or_missing", "see"]
+__all__ = ["or_missing", "read_python", "see"]
 
 _T = TypeVar("_T")
 
@@ -29,7 +29,7 @@ _SEE_S = 30.0
 """PyTorch takes this long to load from a network file system that has not cached it."""
 
 
-def look_into(path: str, environment: Mapping[str, str]) -> IsolatedCall:
+def read_python(path: str, environment: Mapping[str, str]) -> IsolatedCall:
     """Start a call that reads a Python's frameworks from their files. It returns a `Python`.
 
     Args:
@@ -54,12 +54,12 @@ def _installed(names: Sequence[str], environment: Mapping[str, str]) -> Python:
         raise InputError(f"no command {' or '.join(names)}")
     # It must not import from the program's folder.
     safe = {**environment, "PYTHONSAFEPATH": "1"}
-    said = subprocess.run([found, PROGRAM], env=safe, capture_output=True, check=False)
+    done = subprocess.run([found, PROGRAM], env=safe, capture_output=True, check=False)
     try:
-        answer = read_answer(said.stdout)
+        answer = read_answer(done.stdout)
     except msgspec.MsgspecError as error:
-        last = said.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        why = last[0] if last else f"the command ended with exit code {said.returncode}"
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        why = last[0] if last else f"the command ended with exit code {done.returncode}"
         raise InputError(f"{found} does not list the installed packages: {why}") from error
     return Python(
         path=found,
@@ -87,7 +87,7 @@ def see(python: Python, environment: Mapping[str, str]) -> Python:
     A framework whose files say that it is built for CPUs is not asked.
     """
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", **environment}
-    asked = {
+    calls = {
         one.framework: IsolatedCall(
             f"{one.package} in {python.path}",
             executing([python.path, str(_SEES), one.framework], quiet),
@@ -96,7 +96,7 @@ def see(python: Python, environment: Mapping[str, str]) -> Python:
         for one in python.frameworks
         if one.kind != "cpu"
     }
-    reports = {name: or_missing(call.answer(FrameworkReport)) for name, call in asked.items()}
+    reports = {name: or_missing(call.answer(FrameworkReport)) for name, call in calls.items()}
     return msgspec.structs.replace(python, framework_reports=reports)
 
 

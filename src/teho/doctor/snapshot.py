@@ -93,7 +93,7 @@ class Folder(msgspec.Struct, frozen=True, kw_only=True):
     """0: the file system does not count files."""
     free_files: int
     is_writable: bool
-    holds_conda_init: bool = False
+    has_conda_init: bool = False
     """Whether this is a home folder, and `conda init` has changed its `.bashrc`."""
 
     @property
@@ -205,7 +205,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     data: Union[DataSample, Missing, None] = None
     """None: the user named no data."""
     conda: Union[Conda, Missing, None] = None
-    """None: it was not looked for."""
+    """None: it was not searched."""
     limits: ResourceLimits
     cores_of_numa: Mapping[int, frozenset[int]] = {}
     """Logical CPUs of each NUMA node; empty if the kernel does not report."""
@@ -264,7 +264,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def nvidia_driver(self) -> Union[Driver, None]:
         """This node's driver, on a login node the compute nodes' driver; None: not known."""
-        versions = next((one.versions for one in self.survey.gpus if one.of == "nvidia"), {})
+        versions = next((one.versions for one in self.survey.gpus if one.source == "nvidia"), {})
         version = versions.get("driver by NVML") or versions.get("NVIDIA driver", "")
         if version:
             return Driver(

@@ -126,11 +126,13 @@ class TunedProgram:
             try:
                 while True:
                     code, elapsed_s = program.poll(), time.monotonic() - began_s
-                    full = self._meter.look(mark_of(spool)) if self._meter else ""
+                    full = self._meter.sample(mark_of(spool)) if self._meter else ""
                     is_over = code is not None or elapsed_s >= limit_s or bool(full)
                     if has_news() or is_over:
-                        attempt = self._look(folder, Attempt(settings, elapsed_s, exit_code=code))
-                        # A higher peak between two looks is mostly memory of the workers.
+                        attempt = self._with_progress(
+                            folder, Attempt(settings, elapsed_s, exit_code=code)
+                        )
+                        # A higher peak between two samples is mostly memory of the workers.
                         sizes = [_memory_bytes(pid) for pid in marked(mark_of(spool))]
                         used, most = max(used, sum(sizes)), max([most, *sizes])
                         if is_over or (attempt.pace and attempt.pace.is_whole):
@@ -140,7 +142,7 @@ class TunedProgram:
             finally:
                 program.end(mark_of(spool))
 
-    def _look(self, folder: Path, attempt: Attempt) -> Attempt:
+    def _with_progress(self, folder: Path, attempt: Attempt) -> Attempt:
         """Return an attempt with what the probe has written so far."""
         problems: list[str] = []
         processes = watched_processes(folder, problems)

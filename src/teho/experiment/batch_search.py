@@ -58,10 +58,10 @@ class _Place(NamedTuple):
 
 class _Search:
     def __init__(
-        self, run: Run, for_s: float, clock: Callable[[], float], tell: Callable[[str], None]
+        self, run: Run, for_s: float, clock: Callable[[], float], progress: Callable[[str], None]
     ) -> None:
         self.runs = TimedRuns(run, for_s, clock)
-        self._tell = tell
+        self._progress = progress
         self.tries: list[BatchTry] = []
 
     # ---- runs ----
@@ -110,7 +110,7 @@ class _Search:
         one = BatchTry(batch_size=size, ended=ended, memory=memory, samples_per_s=rate, why=why)
         self.tries.append(one)
         pace = f"{format_pace(rate)} samples/s" if rate else ""
-        self._tell(f"batch_size={size}: {why or pace}")
+        self._progress(f"batch_size={size}: {why or pace}")
         return ended
 
     def _judged(self, size: int, attempt: Attempt, loader: Loader | None) -> tuple[Ended, str]:
@@ -249,7 +249,7 @@ def find_batch_size(
     argv: Sequence[str],
     limit_bytes: int | None,
     for_s: float,
-    tell: Callable[[str], None],
+    progress: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> BatchSizes:
     """Return the largest batch size with which a program fits into memory, and the fastest one.
@@ -261,13 +261,13 @@ def find_batch_size(
         argv: its command, for the result.
         limit_bytes: memory of the host that the job may use; None: not known.
         for_s: time limit for all runs together.
-        tell: called with a line for each run.
+        progress: called with a line for each run.
         clock: monotonic time in s.
 
     Raises:
         InputError: the program has no batch size that can be changed.
     """
-    search = _Search(run, for_s, clock, tell)
+    search = _Search(run, for_s, clock, progress)
     base = search.begin()
     ended_by: Limit = "interrupt"
     with contextlib.suppress(KeyboardInterrupt):

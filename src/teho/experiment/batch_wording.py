@@ -59,12 +59,12 @@ def _verdict(found: BatchSizes) -> str:
     if found.fastest is None or rate is None:
         return text
     size = _number(found.fastest)
-    said = f"was the fastest in single runs: {format_pace(rate)} samples/s"
+    result = f"was the fastest in single runs: {format_pace(rate)} samples/s"
     if found.outcome == "unproved":
-        return f"{text}. Of the measured batch sizes, {size} {said}"
+        return f"{text}. Of the measured batch sizes, {size} {result}"
     if found.fastest == found.largest and found.ended_by == "memory":
-        return f"{text}, and this batch {said}"
-    return f"{text}; a batch of {size} {said}"
+        return f"{text}, and this batch {result}"
+    return f"{text}; a batch of {size} {result}"
 
 
 def _largest(found: BatchSizes, largest: int) -> str:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from teho.config.privacy import masked_command
-from teho.experiment.confidence import FEWEST_PAIRS, SECOND_LOOKS, equal_at
+from teho.experiment.confidence import FEWEST_PAIRS, SECOND_CHECKS, equal_at
 from teho.experiment.outputs import other_results
 from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
 from teho.experiment.rounds import Rounds, RunOnce
 from teho.experiment.verdict import Terms, judge, verb_of
-from teho.model.compared import BreakEven, Compared, Contest, Point
+from teho.model.compared import BreakEven, Compared, PairComparison, Point
 from teho.units import format_count
 
 __all__ = ["CompareRequest", "compare", "crossing", "summed_up", "terms_of"]
@@ -80,7 +80,7 @@ def compare(
     wish: CompareRequest,
     id_: str,
     run_at: Callable[[float | None], RunOnce],
-    tell: Callable[[str], None],
+    progress: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Compared:
     """Run a program on each placement in turns, until the verdict is clear or the time is over.
@@ -92,7 +92,7 @@ def compare(
         wish: what to compare.
         id_: of this comparison.
         run_at: returns a function that runs the program with one value of what is swept.
-        tell: called with a line for each run.
+        progress: called with a line for each run.
         clock: monotonic time in s.
 
     Raises:
@@ -103,7 +103,7 @@ def compare(
     for number, value in enumerate(wish.values):
         left_s = wish.for_s - (clock() - began_s)
         own_s = left_s / (len(wish.values) - number)
-        point, is_interrupted = _compare_at(run_at(value), wish, own_s, tell, value, clock)
+        point, is_interrupted = _compare_at(run_at(value), wish, own_s, progress, value, clock)
         points.append(point)
         if is_interrupted:
             notes.append("The comparison was ended early.")
@@ -150,29 +150,32 @@ def _alike(points: Sequence[Point]) -> list[Point]:
 
     If the memory of a GPU is full, only variants with cores are left. That is another question.
     """
-    known = [point for point in points if point.contest]
-    return [point for point in known if point.contest and _is_mixed(point.contest)] or known
+    known = [point for point in points if point.comparison]
+    return [point for point in known if point.comparison and _is_mixed(point.comparison)] or known
 
 
-def _is_mixed(contest: Contest) -> bool:
-    return contest.larger.partition(":")[0] != contest.smaller.partition(":")[0]
+def _is_mixed(comparison: PairComparison) -> bool:
+    return comparison.larger.partition(":")[0] != comparison.smaller.partition(":")[0]
 
 
 def _verdict(known: Sequence[Point], edge: BreakEven | None, swept: str) -> str:
     last = known[-1]
     at = f"{swept} = {format_count(last.value)}" if last.value is not None else ""
-    if edge is None or last.contest is None:
+    if edge is None or last.comparison is None:
         return f"At {at}: {last.verdict}" if at else last.verdict
     by_name = {one.name: one for one in last.variants}
-    larger, smaller = by_name[last.contest.larger], by_name[last.contest.smaller]
+    larger, smaller = by_name[last.comparison.larger], by_name[last.comparison.smaller]
     end = f": {last.verdict}"
     near = [one for one in known if one.value is not None and one.value >= edge.low]
-    if len({(one.contest.larger, one.contest.smaller) for one in near if one.contest}) == 1:
+    if (
+        len({(one.comparison.larger, one.comparison.smaller) for one in near if one.comparison})
+        == 1
+    ):
         verb = verb_of(int(larger.name.partition(":")[2]))
         faster = f"{larger.words} {verb} faster than {smaller.words}"
         if last.outcome == "worth_it":
-            end = f", {larger.words} {verb} {last.contest.speed.times:.2f} times as fast"
-    elif _is_mixed(last.contest):  # at each value, the best of either kind
+            end = f", {larger.words} {verb} {last.comparison.speed.times:.2f} times as fast"
+    elif _is_mixed(last.comparison):  # at each value, the best of either kind
         faster = f"{'GPUs' if larger.kind == 'gpu' else 'Cores'} are faster than cores"
     else:
         noun = "GPUs" if larger.kind == "gpu" else "cores"
@@ -187,21 +190,21 @@ def _compare_at(
     run: RunOnce,
     wish: CompareRequest,
     for_s: float,
-    tell: Callable[[str], None],
+    progress: Callable[[str], None],
     value: float | None,
     clock: Callable[[], float],
 ) -> tuple[Point, bool]:
     """Return the result for one value, and whether it was interrupted.
 
     The figures are judged only twice: after three rounds, and after the largest number of
-    `SECOND_LOOKS` for which there is time. More looks would make a false verdict more likely.
+    `SECOND_CHECKS` for which there is time. More checks would make a false verdict more likely.
     """
-    rounds = Rounds(run, wish.placements, for_s, tell, clock)
+    rounds = Rounds(run, wish.placements, for_s, progress, clock)
     is_interrupted = False
     try:
         rounds.until(FEWEST_PAIRS)
         if rounds.count == FEWEST_PAIRS and _is_open(judge(rounds.runs, wish.terms)):
-            affordable = (look for look in SECOND_LOOKS if rounds.affords(look - FEWEST_PAIRS))
+            affordable = (count for count in SECOND_CHECKS if rounds.affords(count - FEWEST_PAIRS))
             rounds.until(next(affordable, 0))
     except KeyboardInterrupt:
         is_interrupted = True
@@ -216,13 +219,13 @@ def _is_open(point: Point) -> bool:
 
 
 def _how_to_go_on(rounds: Rounds, values: int) -> str:
-    if rounds.count >= min(SECOND_LOOKS):
+    if rounds.count >= min(SECOND_CHECKS):
         return (
             f"{rounds.count} runs of each variant were not enough: runs of the same variant differ "
             "too much, or the variants differ too little. Try a longer `--window`, or a "
             "node without other jobs."
         )
-    wanted = FEWEST_PAIRS if rounds.count < FEWEST_PAIRS else max(SECOND_LOOKS)
+    wanted = FEWEST_PAIRS if rounds.count < FEWEST_PAIRS else max(SECOND_CHECKS)
     need_s = math.ceil(1.1 * values * wanted * rounds.mean_s)
     need = f"{need_s}s" if need_s < 100 else f"{math.ceil(need_s / 60)}min"
     return f"`--for {need}` gives {wanted} runs of each variant."
@@ -239,9 +242,9 @@ def crossing(points: Sequence[Point], swept: str) -> BreakEven | None:
         swept: name of what was swept.
     """
     known = [
-        (point.value, point.contest.speed)
+        (point.value, point.comparison.speed)
         for point in points
-        if point.contest is not None and point.value is not None
+        if point.comparison is not None and point.value is not None
     ]
     slower = [place for place, (_, speed) in enumerate(known) if speed.high < 1]
     begin = max(slower, default=len(known))

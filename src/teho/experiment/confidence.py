@@ -1,6 +1,6 @@
 """Confidence intervals of medians, and of speed-ups from runs that took turns.
 
-`teho tune` and `teho compare` look at their runs once or twice. Each look is 97.5 % sure or more,
+`teho tune` and `teho compare` judge their runs once or twice. Each check is 97.5 % sure or more,
 so both together are 95 % sure (Bonferroni). Differences between processes count as chance; the
 windows of a single run would not show them.
 """
@@ -16,23 +16,23 @@ from teho.model.tuned import Gain
 
 __all__ = [
     "FEWEST_PAIRS",
-    "LONG_SECOND_LOOKS",
-    "SECOND_LOOKS",
+    "LONG_SECOND_CHECKS",
+    "SECOND_CHECKS",
     "equal_at",
-    "first_look",
+    "first_check",
     "gain_of",
     "median_rank",
-    "second_look",
+    "second_check",
 ]
 
 FEWEST_PAIRS = 3
 _T = {2: 6.205, 3: 4.177}
 """Degrees of freedom -> 98.75 % point of Student's t."""
 _MISSES_ONE_IN = 40
-"""How often the interval of one look may miss the true value."""
-SECOND_LOOKS = (10, 7)
-"""Numbers of pairs for a second look, the largest first."""
-LONG_SECOND_LOOKS = (22, 16, *SECOND_LOOKS)
+"""How often the interval of one check may miss the true value."""
+SECOND_CHECKS = (10, 7)
+"""Numbers of pairs for a second check, the largest first."""
+LONG_SECOND_CHECKS = (22, 16, *SECOND_CHECKS)
 """The same if a pair takes seconds. If runs differ by 8 %, 16 pairs show a gain of 15 % in nine of
 ten cases, and ten pairs in seven (benchmarked with a simulated program)."""
 
@@ -40,7 +40,7 @@ Pairs = Sequence[tuple[float, float]]
 """Speeds of two consecutive runs that differ only in their settings."""
 
 
-def first_look(pairs: Pairs) -> Gain:
+def first_check(pairs: Pairs) -> Gain:
     """Return how many times as fast the second of each pair is, by the mean of the logarithms.
 
     Args:
@@ -54,11 +54,11 @@ def first_look(pairs: Pairs) -> Gain:
     )
 
 
-def second_look(pairs: Pairs) -> Gain:
+def second_check(pairs: Pairs) -> Gain:
     """Return the same by the median, which a few disturbed runs do not change.
 
     Args:
-        pairs: a number from `LONG_SECOND_LOOKS`. Of ten pairs, one may have been disturbed.
+        pairs: a number from `LONG_SECOND_CHECKS`. Of ten pairs, one may have been disturbed.
     """
     ratios = sorted(after / before for before, after in pairs)
     rank = median_rank(len(ratios), _MISSES_ONE_IN)
@@ -73,10 +73,10 @@ def gain_of(before: Sequence[float], after: Sequence[float]) -> Gain | None:
         after: the same.
     """
     pairs = list(zip(before, after, strict=False))
-    for count in SECOND_LOOKS:
+    for count in SECOND_CHECKS:
         if len(pairs) >= count:
-            return second_look(pairs[:count])
-    return first_look(pairs[: FEWEST_PAIRS + 1]) if len(pairs) >= FEWEST_PAIRS else None
+            return second_check(pairs[:count])
+    return first_check(pairs[: FEWEST_PAIRS + 1]) if len(pairs) >= FEWEST_PAIRS else None
 
 
 def median_rank(count: int, misses_one_in: int) -> int:

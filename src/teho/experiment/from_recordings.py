@@ -21,7 +21,7 @@ from teho.experiment.recorded import EARLY
 from teho.experiment.sample import sample_of
 from teho.experiment.verdict import Terms, judge
 from teho.explain.wording import joined
-from teho.model.compared import Compared, Contest, Point, Sample
+from teho.model.compared import Compared, PairComparison, Point, Sample
 from teho.model.run import Run
 from teho.store.index import find_run, list_runs
 from teho.store.read import read_run
@@ -143,9 +143,9 @@ def _point(
         if row.printed:
             printed[row.place.name].append(row.printed)
     point = judge(runs, terms, value, other_results(printed), unrun="it was not recorded")
-    if point.contest is None:
+    if point.comparison is None:
         return point
-    turns = _turns(point.contest, [(row.place.name, row.run) for row in rows])
+    turns = _turns(point.comparison, [(row.place.name, row.run) for row in rows])
     return replace(point, notes=(*point.notes, turns))
 
 
@@ -175,14 +175,14 @@ def _not_kept(unknown: int, count: int) -> str:
     )
 
 
-def _turns(contest: Contest, went: Sequence[tuple[str, Run]]) -> str:
+def _turns(comparison: PairComparison, went: Sequence[tuple[str, Run]]) -> str:
     """Return a sentence about whether the compared variants took turns.
 
     Args:
-        contest: the compared variants.
+        comparison: the compared variants.
         went: the variant of each run, in the order of time.
     """
-    two = {contest.smaller, contest.larger}
+    two = {comparison.smaller, comparison.larger}
     own = [(name, run) for name, run in went if name in two]
     ended = [(run.end.at, after) for (_, run), (_, after) in pairwise(own) if run.end]
     if any(at > after.started_at for at, after in ended):

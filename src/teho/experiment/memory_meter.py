@@ -21,7 +21,7 @@ from teho.units import format_bytes
 
 __all__ = ["MemoryMeter"]
 
-_LOOK_S = 1.0
+_SAMPLE_S = 1.0
 """Time between two readings of all processes and GPUs. The kernel keeps the peak of each process,
 and PyTorch keeps the GPU memory that it has allocated, so peaks between two readings count too."""
 _NEAR = 0.95
@@ -59,22 +59,22 @@ class MemoryMeter:
 
     def begin(self) -> None:
         """Forget the previous run."""
-        self._looked_s = -math.inf
+        self._sampled_s = -math.inf
         self._now_bytes = 0
         self._host_bytes = 0
         self._process_limits: set[int] = set()
         self._of_gpus: dict[str, tuple[int | None, int | None]] = {}
         self._kills = self._counted()
 
-    def look(self, mark: str) -> str:
+    def sample(self, mark: str) -> str:
         """Read the memory; return why the run must end, because the host's memory is almost full.
 
         Args:
             mark: entry in the environment of the program's processes.
         """
         now_s = time.monotonic()
-        if now_s - self._looked_s >= _LOOK_S:
-            self._looked_s = now_s
+        if now_s - self._sampled_s >= _SAMPLE_S:
+            self._sampled_s = now_s
             pids = marked(mark)
             sizes = [_memory_bytes(self._root, pid) for pid in pids]
             self._now_bytes = sum(now for now, _ in sizes)

@@ -52,11 +52,11 @@ def memory_failure(
     lines = [line.strip() for line in tail.splitlines() if line.strip()]
     # If an exception is known, the lines before it may be about another problem. The probe leaves
     # out a message that may have a secret.
-    said = [one for one in raised if ": " in one or _LACKS_MEMORY.search(one)] or lines
-    for line in said:
+    messages = [one for one in raised if ": " in one or _LACKS_MEMORY.search(one)] or lines
+    for line in messages:
         if match := _LACKS_MEMORY.search(line):
             return _around(line, match), ""
-    is_killed = exit_code in _BY_SIGKILL or any(map(_WAS_KILLED.search, [*said, *lines]))
+    is_killed = exit_code in _BY_SIGKILL or any(map(_WAS_KILLED.search, [*messages, *lines]))
     if not is_killed:
         return "", ""
     if kills.of_node:

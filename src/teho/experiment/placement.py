@@ -24,7 +24,7 @@ _THREADS = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
     "BLIS_NUM_THREADS",
 )  # fmt: skip
-_ASKED = ("SLURM_CPUS_PER_TASK", "NSLOTS")
+_CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS")
 """Many programs set their number of threads from these, as sites recommend."""
 _NAMES_CORES = frozenset(("GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES"))
 # Without a GPU, JAX uses the CPU by itself, but prints a page of warnings.
@@ -64,7 +64,7 @@ class Placement(NamedTuple):
         """
         found = {name: text for name, text in own.items() if name not in _NAMES_CORES}
         if not self.gpus:
-            numbered = (*_THREADS, *(name for name in _ASKED if name in own))
+            numbered = (*_THREADS, *(name for name in _CORE_VARIABLES if name in own))
             hidden = {**dict.fromkeys(visible_variables(), "-1"), **_JAX_WITHOUT_GPU}
             return {**found, **hidden, **dict.fromkeys(numbered, str(len(self.cores)))}
         named: dict[str, str] = {}
@@ -102,12 +102,17 @@ def _own_cores(
     Which cores these are is not known. The first GPU decides, so that jobs with different GPUs use
     different cores.
     """
-    asked = given.cores_asked
-    if "cores" not in given.with_gpus or not asked or not given.gpus_held or asked >= len(cores):
+    requested = given.cores_asked
+    if (
+        "cores" not in given.with_gpus
+        or not requested
+        or not given.gpus_held
+        or requested >= len(cores)
+    ):
         return tuple(cores)
-    place = min((gpu.index for gpu in gpus), default=0) * asked // given.gpus_held
-    first = min(place, len(cores) - asked)
-    return tuple(cores[first : first + asked])
+    place = min((gpu.index for gpu in gpus), default=0) * requested // given.gpus_held
+    first = min(place, len(cores) - requested)
+    return tuple(cores[first : first + requested])
 
 
 def read_placements(text: str, machine: Machine, option: str) -> tuple[list[Placement], list[str]]:

@@ -15,8 +15,8 @@ __all__ = ["has_whole_runs", "with_queue"]
 
 
 def has_whole_runs(compared: Compared) -> bool:
-    """Return whether the times of whole runs were compared: the step rate alone has no end."""
-    return any(point.contest and point.measure == "time" for point in compared.points)
+    """Return whether the times of whole runs were compared: a step rate has no end."""
+    return any(point.comparison and point.measure == "time" for point in compared.points)
 
 
 def with_queue(compared: Compared, cluster: str, jobs: Sequence[PastJob]) -> Compared:
@@ -35,10 +35,10 @@ def with_queue(compared: Compared, cluster: str, jobs: Sequence[PastJob]) -> Com
 
 
 def _from_submission(point: Point, cluster: str, jobs: Sequence[PastJob]) -> FromSubmission | None:
-    if point.contest is None or point.measure != "time":
+    if point.comparison is None or point.measure != "time":
         return None
     by_name = {one.name: one for one in point.variants}
-    larger, smaller = by_name[point.contest.larger], by_name[point.contest.smaller]
+    larger, smaller = by_name[point.comparison.larger], by_name[point.comparison.smaller]
     waits = [wait_of_same_size(jobs, gpus=one.gpus, cores=one.cores) for one in (larger, smaller)]
     if waits[0] is None or waits[1] is None:
         return None

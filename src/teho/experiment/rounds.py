@@ -35,7 +35,7 @@ class Rounds:
         run: runs the program.
         placements: the smallest first.
         for_s: time limit for all runs together.
-        tell: called with a line for each run.
+        progress: called with a line for each run.
         clock: monotonic time in s.
     """
 
@@ -44,12 +44,12 @@ class Rounds:
         run: RunOnce,
         placements: Sequence[Placement],
         for_s: float,
-        tell: Callable[[str], None],
+        progress: Callable[[str], None],
         clock: Callable[[], float],
     ) -> None:
         self._run = run
         self._for_s = for_s
-        self._tell = tell
+        self._progress = progress
         self._clock = clock
         self._began_s = clock()
         self._rounds_s: list[float] = []
@@ -82,11 +82,11 @@ class Rounds:
         return self.left_s >= rounds * self.mean_s
 
     def until(self, count: int, fewest: int = 2) -> None:
-        """Go on to this number of rounds, unless time or variants run out.
+        """Continue to this number of rounds, unless time or variants run out.
 
         Args:
             count: number of rounds, with the earlier ones.
-            fewest: go on only with this number of placements without a failed run.
+            fewest: continue only with this number of placements without a failed run.
         """
         while self.count < count and self.affords(1):
             self.round()
@@ -109,7 +109,7 @@ class Rounds:
             self.runs[place].append(recorded.sample)
             if recorded.printed is not None:
                 self.printed.setdefault(place.name, []).append(recorded.printed)
-            self._tell(f"{place.name}: {_words(recorded.sample)}")
+            self._progress(f"{place.name}: {_words(recorded.sample)}")
         self._rounds_s.append(self._clock() - began_s)
 
     def _fit(self) -> list[Placement]:

@@ -17,7 +17,7 @@ from teho.model.scaled import Kind, Scaled, SizeRun
 
 __all__ = ["ScaleRequest", "doublings", "scale", "size_of"]
 
-_LOOKS = (3, 6)
+_CHECKS = (3, 6)
 """Numbers of rounds after which the figures are judged."""
 
 
@@ -54,7 +54,7 @@ def size_of(place: Placement) -> int:
 def scale(
     wish: ScaleRequest,
     run: RunOnce,
-    tell: Callable[[str], None],
+    progress: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Scaled:
     """Run a program on each placement in turns, and return how it scales.
@@ -65,20 +65,20 @@ def scale(
     Args:
         wish: what to scale.
         run: runs the program.
-        tell: called with a line for each run.
+        progress: called with a line for each run.
         clock: monotonic time in s.
 
     Raises:
         InputError: the program does not start.
     """
     began_s = clock()
-    rounds = Rounds(run, wish.placements, wish.for_s, tell, clock)
+    rounds = Rounds(run, wish.placements, wish.for_s, progress, clock)
     notes = list(wish.notes)
     try:
-        for look in _LOOKS:
-            rounds.until(look, fewest=1)
+        for count in _CHECKS:
+            rounds.until(count, fewest=1)
             steps = _scaled(wish, rounds, notes, clock() - began_s).steps
-            if rounds.fit < 2 or all(step.pays is not None for step in steps):
+            if rounds.fit < 2 or all(step.is_efficient is not None for step in steps):
                 break
     except KeyboardInterrupt:
         notes.append("The measurement was ended early.")

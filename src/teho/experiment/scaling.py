@@ -18,9 +18,9 @@ from teho.experiment.spread import Spread, spread_of
 from teho.model.scaled import Estimate, Fit, Kind, Scaled, ScaleStep, Size, SizeRun
 from teho.units import counted
 
-__all__ = ["PAYS", "scaling"]
+__all__ = ["EFFICIENT_SPEEDUP", "scaling"]
 
-PAYS = 1.5
+EFFICIENT_SPEEDUP = 1.5
 """Speed-up that a doubling of workers must give: CSC's user guide, "Performance checklist: perform
 a scaling test" (docs.csc.fi/computing/running/performance-checklist)."""
 
@@ -60,15 +60,15 @@ def scaling(
     steps = _steps(spread, bills)
     fits = _fits(kind, spread)
     words = _Words(kind, worker)
-    paying = [step.to_n for step in steps if step.pays]
-    is_open = not steps or any(step.pays is None for step in steps)
+    efficient = [step.to_n for step in steps if step.is_efficient]
+    is_open = not steps or any(step.is_efficient is None for step in steps)
     return Scaled(
         command=tuple(masked_command(argv)),
         kind=kind,
         worker=worker,
         unit=unit,
-        outcome="pays_to" if paying else "not_enough_evidence" if is_open else "no_gain",
-        pays_to=paying[-1] if paying else None,
+        outcome="pays_to" if efficient else "not_enough_evidence" if is_open else "no_gain",
+        efficient_n=efficient[-1] if efficient else None,
         verdict=words.verdict(runs, spread, steps),
         base_n=min(measured, default=None),
         sizes=tuple(_size(n, runs[n], measured, spread, bills) for n in sorted(runs)),
@@ -142,9 +142,9 @@ def _steps(spread: Spread, bills: Mapping[int, float]) -> tuple[ScaleStep, ...]:
     sizes = sorted(spread.log_means)
     found: list[ScaleStep] = []
     for n in sizes[1:]:
-        from_n = next((step.to_n for step in reversed(found) if step.pays), sizes[0])
+        from_n = next((step.to_n for step in reversed(found) if step.is_efficient), sizes[0])
         speed = spread.ratio(n, from_n)
-        needed = PAYS ** math.log2(n / from_n)
+        needed = EFFICIENT_SPEEDUP ** math.log2(n / from_n)
         found.append(
             ScaleStep(
                 from_n=from_n,
@@ -152,13 +152,13 @@ def _steps(spread: Spread, bills: Mapping[int, float]) -> tuple[ScaleStep, ...]:
                 speed=speed,
                 bill_ratio=bills[n] / bills[from_n],
                 needed=needed,
-                pays=_pays(speed, needed),
+                is_efficient=_is_efficient(speed, needed),
             )
         )
     return tuple(found)
 
 
-def _pays(speed: Estimate, needed: float) -> bool | None:
+def _is_efficient(speed: Estimate, needed: float) -> bool | None:
     if speed.low is None or speed.high is None or speed.low < needed <= speed.high:
         return None
     return speed.low >= needed
@@ -215,32 +215,32 @@ class _Words:
         smallest = counted(sizes[0], self._worker)
         if not steps:
             return f"Not enough evidence: only {smallest} could be measured"
-        paying = [step.to_n for step in steps if step.pays]
-        if paying:
-            reached = self._ratio(spread.ratio(paying[-1], sizes[0]), sizes[0])
-            failed = sum(run.work_per_s is None for run in runs[paying[-1]])
-            but = f", although {failed} of {len(runs[paying[-1]])} runs failed" if failed else ""
-            beyond = self._beyond(runs, paying[-1], steps)
-            return f"Use up to {counted(paying[-1], self._worker)}: {reached}{but}{beyond}"
+        efficient = [step.to_n for step in steps if step.is_efficient]
+        if efficient:
+            reached = self._ratio(spread.ratio(efficient[-1], sizes[0]), sizes[0])
+            failed = sum(run.work_per_s is None for run in runs[efficient[-1]])
+            but = f", although {failed} of {len(runs[efficient[-1]])} runs failed" if failed else ""
+            beyond = self._beyond(runs, efficient[-1], steps)
+            return f"Use up to {counted(efficient[-1], self._worker)}: {reached}{but}{beyond}"
         if not spread.errors:
             return f"Not enough evidence, because no run was repeated: {self._gave(steps[0])}"
-        unsure = next((step for step in steps if step.pays is None), None)
+        unsure = next((step for step in steps if step.is_efficient is None), None)
         if unsure:
             return self._unsure(unsure)
         enough = "is enough" if sizes[0] == 1 else "are enough"
         return f"{smallest} {enough}: {self._bought(steps[0])}"
 
-    def _beyond(self, runs: _Runs, pays_to: int, steps: Sequence[ScaleStep]) -> str:
+    def _beyond(self, runs: _Runs, efficient_n: int, steps: Sequence[ScaleStep]) -> str:
         """Return a clause about the sizes after the last one that is fast enough."""
-        after = next((step for step in steps if step.to_n > pays_to), None)
+        after = next((step for step in steps if step.to_n > efficient_n), None)
         if after is None:
-            failed = next((n for n in sorted(runs) if n > pays_to), None)
+            failed = next((n for n in sorted(runs) if n > efficient_n), None)
             return (
                 f". {counted(failed, self._worker)} could not be measured"
                 if failed
                 else f". More {self._worker}s were not tried"
             )
-        return f". {self._unsure(after) if after.pays is None else self._bought(after)}"
+        return f". {self._unsure(after) if after.is_efficient is None else self._bought(after)}"
 
     def remarks(
         self, runs: _Runs, measured: _Runs, spread: Spread, fits: Sequence[Fit]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from teho.config.privacy import masked_command
 from teho.experiment.attempt import Attempt
 from teho.experiment.batches import samples_per_step
-from teho.experiment.confidence import FEWEST_PAIRS, LONG_SECOND_LOOKS, first_look, second_look
+from teho.experiment.confidence import FEWEST_PAIRS, LONG_SECOND_CHECKS, first_check, second_check
 from teho.experiment.search_space import WAITED, Coordinate, Room, coordinates, merged
 from teho.experiment.timed_runs import Run, TimedRuns
 from teho.experiment.unmeasurable import no_baseline, no_pace
@@ -37,7 +37,7 @@ _MAYBE_ALIKE = 1.15
 _LARGE = 2.0
 """A gain that the fewest pairs can show."""
 _LUCKY = 0.75
-"""If the first run was lucky, the best try may look this slow, but be faster."""
+"""If the first run was lucky, the best try may seem this slow, but be faster."""
 _PATIENCE = 3.0
 """Time limit of a run, relative to the unchanged program."""
 
@@ -56,10 +56,10 @@ class _Measured(NamedTuple):
 
 class _Tuning:
     def __init__(
-        self, run: Run, for_s: float, clock: Callable[[], float], tell: Callable[[str], None]
+        self, run: Run, for_s: float, clock: Callable[[], float], progress: Callable[[str], None]
     ) -> None:
         self._timed = TimedRuns(run, for_s, clock)
-        self._tell = tell
+        self._progress = progress
         self.runs: list[tuple[Settings, Attempt, str]] = []
         """Every run in its order, and why it does not count."""
         self.notes: list[str] = []
@@ -110,7 +110,7 @@ class _Tuning:
     def _noted(self, settings: Settings, run: Attempt, why: str) -> _Measured:
         self.runs.append((settings, run, why))
         pace = f"{format_pace(run.pace.steps_per_s)} {many(run.unit)}/s" if run.pace else ""
-        self._tell(f"{in_words(settings) or 'unchanged'}: {why or pace}")
+        self._progress(f"{in_words(settings) or 'unchanged'}: {why or pace}")
         return _Measured(settings, self.speed_of(run), run)
 
     def speed_of(self, run: Attempt) -> float:
@@ -173,21 +173,21 @@ class _Tuning:
         count = FEWEST_PAIRS if best.speed >= _LARGE * self.followed[0].speed else FEWEST_PAIRS + 1
         self.chosen = best.settings
         if simpler and self.affords(3 * count):
-            base, own, other = self._in_turns([{}, best.settings, simpler.settings], count)
+            base, own, other = self._in_rounds([{}, best.settings, simpler.settings], count)
             if len(own) >= FEWEST_PAIRS and _is_no_better(own, other):
                 self.chosen, own = simpler.settings, other
         elif self.affords(2 * FEWEST_PAIRS):
             count = count if self.affords(2 * count) else FEWEST_PAIRS
-            base, own = self._in_turns([{}, best.settings], count)
+            base, own = self._in_rounds([{}, best.settings], count)
         else:
             return
         if len(own) < FEWEST_PAIRS:
             return
         pairs = list(zip(base, own, strict=True))
-        self.gain = first_look(pairs)
-        # More than one more look would make a false gain more likely.
+        self.gain = first_check(pairs)
+        # More than one more check would make a false gain more likely.
         if self.gain.low < _WORTH and self.gain.times >= _BETTER:
-            self._look_again(pairs)
+            self._check_again(pairs)
 
     def _reconsider(self) -> bool:
         """Follow the best try if it may be faster, because the first run may have been lucky."""
@@ -199,17 +199,17 @@ class _Tuning:
         self.followed.append(best)
         return True
 
-    def _look_again(self, pairs: list[tuple[float, float]]) -> None:
-        for count in LONG_SECOND_LOOKS:
+    def _check_again(self, pairs: list[tuple[float, float]]) -> None:
+        for count in LONG_SECOND_CHECKS:
             more = count - len(pairs)
             if self.affords(2 * more):
-                base, own = self._in_turns([{}, self.chosen], more)
+                base, own = self._in_rounds([{}, self.chosen], more)
                 pairs += zip(base, own, strict=True)
                 if len(pairs) == count:
-                    self.gain = second_look(pairs)
+                    self.gain = second_check(pairs)
                 return
 
-    def _in_turns(self, settings: Sequence[Settings], count: int) -> list[list[float]]:
+    def _in_rounds(self, settings: Sequence[Settings], count: int) -> list[list[float]]:
         """Return the speeds with each of these settings, from rounds in which all were measured."""
         found: list[list[float]] = [[] for _ in settings]
         for number in range(count):
@@ -224,7 +224,7 @@ class _Tuning:
 
 
 def _is_no_better(speeds: Sequence[float], simpler: Sequence[float]) -> bool:
-    between = first_look(list(zip(simpler, speeds, strict=True)))
+    between = first_check(list(zip(simpler, speeds, strict=True)))
     return between.low < _WORTH and between.times <= _ALIKE
 
 
@@ -234,7 +234,7 @@ def tune(
     room: Room,
     allowed: frozenset[str],
     for_s: float,
-    tell: Callable[[str], None],
+    progress: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Tuned:
     """Return settings that make a program faster, with a proof.
@@ -247,13 +247,13 @@ def tune(
         room: cores and memory of the allocation.
         allowed: from `search_space.ALLOWABLE`.
         for_s: time limit for all runs together.
-        tell: called with a line for each run.
+        progress: called with a line for each run.
         clock: monotonic time in s.
 
     Raises:
         InputError: the program's pace cannot be measured.
     """
-    tuning = _Tuning(run, for_s, clock, tell)
+    tuning = _Tuning(run, for_s, clock, progress)
     base, is_interrupted = tuning.begin(), False
     try:
         if tuning.affords(1 + 2 * FEWEST_PAIRS):
@@ -289,7 +289,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
         return "gain", f"{words} {verb} the program {gain.times:.2f} times as fast {interval}"
     if gain and not is_interrupted:
         gave = f"with {words}, the program was {gain.times:.2f} times as fast {interval}"
-        if gain.times >= _BETTER and gain.pairs < max(LONG_SECOND_LOOKS):
+        if gain.times >= _BETTER and gain.pairs < max(LONG_SECOND_CHECKS):
             return "unproved", f"Not enough evidence, increase `--for`: {gave}"
         return "no_gain", f"The difference is not larger than chance: {gave}"
     if len(followed) > 1:

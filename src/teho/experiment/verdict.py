@@ -12,9 +12,9 @@ import msgspec
 from teho.experiment.confidence import FEWEST_PAIRS, gain_of
 from teho.experiment.measure import Measure, measure_of
 from teho.experiment.placement import Placement
-from teho.experiment.scaling import PAYS
+from teho.experiment.scaling import EFFICIENT_SPEEDUP
 from teho.explain.wording import joined
-from teho.model.compared import BreakEven, Contest, Outcome, Point, Sample, Variant
+from teho.model.compared import BreakEven, Outcome, PairComparison, Point, Sample, Variant
 from teho.units import counted, format_duration
 
 __all__ = ["Terms", "idle_gpus", "judge", "verb_of"]
@@ -57,17 +57,17 @@ def judge(
         else msgspec.structs.replace(one, speed=gain_of(fit[0].rates, one.rates))
         for one in variants
     ]
-    contest = _contest(fit, terms)
+    comparison = _comparison(fit, terms)
     breaks: tuple[BreakEven, ...] = ()
     notes = [*notes, *_remarks(variants)]
-    if contest is None:
+    if comparison is None:
         outcome: Outcome = "not_enough_evidence"
         verdict = f"Not enough evidence: {_too_little(variants)}"
     else:
         by_name = {one.name: one for one in fit}
-        larger, smaller = by_name[contest.larger], by_name[contest.smaller]
-        outcome, verdict = _decide(contest, larger, smaller)
-        notes += _small_print(contest, larger, smaller, measure, outcome)
+        larger, smaller = by_name[comparison.larger], by_name[comparison.smaller]
+        outcome, verdict = _decide(comparison, larger, smaller)
+        notes += _small_print(comparison, larger, smaller, measure, outcome)
         breaks = _break_even(larger, smaller, measure)
     return Point(
         value=value,
@@ -76,7 +76,7 @@ def judge(
         measure=measure.by,
         unit=measure.unit,
         variants=tuple(variants),
-        contest=contest,
+        comparison=comparison,
         break_even=breaks,
         notes=tuple(notes),
     )
@@ -115,7 +115,7 @@ def _variant(
 # ---- which variants are compared ----
 
 
-def _contest(fit: Sequence[Variant], terms: Terms) -> Contest | None:
+def _comparison(fit: Sequence[Variant], terms: Terms) -> PairComparison | None:
     cpus = sorted((one for one in fit if one.kind == "cpu"), key=_size)
     gpus = sorted((one for one in fit if one.kind == "gpu"), key=_size)
     if len(fit) < 2:
@@ -134,7 +134,7 @@ def _contest(fit: Sequence[Variant], terms: Terms) -> Contest | None:
     prices = larger.hourly_cost, smaller.hourly_cost
     cores = terms.same_cost_cores.get(larger.gpus) if cpus and gpus else None
     times, is_measured = _on_cores(cores, cpus, smaller) if cores else (None, False)
-    return Contest(
+    return PairComparison(
         larger=larger.name,
         smaller=smaller.name,
         speed=speed,
@@ -152,7 +152,7 @@ def _worthiest(variants: Sequence[Variant]) -> Variant:
 
 def _needed_for(times: float) -> float:
     """Return the speed-up that this many times the cores or GPUs must give."""
-    return math.pow(PAYS, math.log2(times))
+    return math.pow(EFFICIENT_SPEEDUP, math.log2(times))
 
 
 def _size(variant: Variant) -> int:
@@ -193,8 +193,8 @@ class _Bar(NamedTuple):
     why: str = ""
 
 
-def _decide(contest: Contest, larger: Variant, smaller: Variant) -> tuple[Outcome, str]:
-    speed, bar = contest.speed, _bar(contest, larger, smaller)
+def _decide(comparison: PairComparison, larger: Variant, smaller: Variant) -> tuple[Outcome, str]:
+    speed, bar = comparison.speed, _bar(comparison, larger, smaller)
     big, small, are = larger.words, smaller.words, verb_of(_size(larger))
     interval = f"(95 % confidence: {speed.low:.2f} to {speed.high:.2f})"
     fast = f"{speed.times:.2f} times as fast as {small} {interval}{bar.why}"
@@ -209,12 +209,12 @@ def _decide(contest: Contest, larger: Variant, smaller: Variant) -> tuple[Outcom
     return "not_enough_evidence", f"Not enough evidence: {big} {are} {fast}"
 
 
-def _bar(contest: Contest, larger: Variant, smaller: Variant) -> _Bar:
-    if contest.same_cost_speed is not None and contest.same_cost_cores:
+def _bar(comparison: PairComparison, larger: Variant, smaller: Variant) -> _Bar:
+    if comparison.same_cost_speed is not None and comparison.same_cost_cores:
         # The GPUs must be as fast as the cores of the same cost.
-        ratio = contest.speed.times / contest.same_cost_speed
-        most = "" if contest.same_cost_is_measured else "at most "
-        count = contest.same_cost_cores
+        ratio = comparison.speed.times / comparison.same_cost_speed
+        most = "" if comparison.same_cost_is_measured else "at most "
+        count = comparison.same_cost_cores
         cores = f"{count:,} core{'s' if count > 1 else ''}"
         other = "" if count == _size(smaller) else f" as {smaller.words}"
         return _priced(
@@ -224,10 +224,10 @@ def _bar(contest: Contest, larger: Variant, smaller: Variant) -> _Bar:
         )
     if larger.kind == smaller.kind:
         needed = _needed_for(_size(larger) / _size(smaller))
-        is_short = contest.speed.low < needed
+        is_short = comparison.speed.low < needed
         return _Bar(1.0, needed, f", but a speed-up of {needed:.3g} is needed" if is_short else "")
-    if contest.price is not None:
-        return _priced(contest.price, f", at {contest.price:.3g} times the price")
+    if comparison.price is not None:
+        return _priced(comparison.price, f", at {comparison.price:.3g} times the price")
     return _Bar(1.0, 1 + _ALIKE)
 
 
@@ -237,7 +237,11 @@ def _priced(times: float, why: str) -> _Bar:
 
 
 def _small_print(
-    contest: Contest, larger: Variant, smaller: Variant, measure: Measure, outcome: Outcome
+    comparison: PairComparison,
+    larger: Variant,
+    smaller: Variant,
+    measure: Measure,
+    outcome: Outcome,
 ) -> list[str]:
     notes = []
     imported = median(sample.import_s or 0.0 for sample in smaller.samples)
@@ -250,13 +254,13 @@ def _small_print(
         )
     if larger.kind == smaller.kind:
         return notes
-    if contest.price is None and not contest.same_cost_cores:
+    if comparison.price is None and not comparison.same_cost_cores:
         notes.append(
             "Teho does not know what a GPU costs here, compared with a core. So the verdict is "
             "only about time. Name the cluster with `--site CLUSTER`, or give the price of a GPU "
             "with `--gpu-cost CORES`: the number of cores that cost the same as one GPU."
         )
-    elif outcome == "not_worth_it" and contest.speed.low >= 1 + _ALIKE:
+    elif outcome == "not_worth_it" and comparison.speed.low >= 1 + _ALIKE:
         notes.append(
             f"The price decides: if only the time counts, {larger.words} "
             f"{verb_of(_size(larger))} the faster choice."

@@ -24,7 +24,7 @@ AT_LIMIT = "stopped after the set time"
 _LAG_S = 5.0
 """Tasks start at different moments: if one ends at its limit, the others end up to this earlier."""
 POLL_S = 0.2
-"""Time between two looks."""
+"""Time between two checks."""
 _NICE = 19
 """The watching process may share the program's only core, and must not slow it down."""
 _PATIENCE_S = 10.0
@@ -79,10 +79,10 @@ class Window:
         if limit_s is not None and shared:
             self._ended_by_others_s = time.monotonic() + limit_s - _LAG_S
         stop, self._stop = os.pipe()
-        self._said, say = os.pipe()
-        self.pid = fork_child(partial(_watch, spool, window_s, limit_s, stop, say))
+        self._answer_end, answer_end = os.pipe()
+        self.pid = fork_child(partial(_watch, spool, window_s, limit_s, stop, answer_end))
         os.close(stop)
-        os.close(say)
+        os.close(answer_end)
 
     def leave(self) -> str:
         """Stop watching, and return why the program was ended on purpose; empty: it was not.
@@ -91,24 +91,28 @@ class Window:
             RuntimeError: the program could not be watched.
         """
         os.close(self._stop)
-        if not wait_for([self._said], _PATIENCE_S):
+        if not wait_for([self._answer_end], _PATIENCE_S):
             raise RuntimeError(f"the step counter did not answer within {_PATIENCE_S:g} s")
-        said = os.read(self._said, 4096).decode()
-        if said not in {"", ENOUGH, AT_LIMIT}:
-            raise RuntimeError(said)
-        if not said and time.monotonic() >= self._ended_by_others_s:
+        answer = os.read(self._answer_end, 4096).decode()
+        if answer not in {"", ENOUGH, AT_LIMIT}:
+            raise RuntimeError(answer)
+        if not answer and time.monotonic() >= self._ended_by_others_s:
             return AT_LIMIT
-        return said
+        return answer
 
 
-def _watch(spool: str, window_s: float | None, limit_s: float | None, stop: int, say: int) -> None:
+def _watch(
+    spool: str, window_s: float | None, limit_s: float | None, stop: int, answer_end: int
+) -> None:
     try:
-        detach_streams(keep=(stop, say))
+        detach_streams(keep=(stop, answer_end))
         os.nice(_NICE)
         until_s = math.inf if limit_s is None else time.monotonic() + limit_s
-        os.write(say, _end_it(Enough(spool, window_s), mark_of(spool), stop, until_s).encode())
+        os.write(
+            answer_end, _end_it(Enough(spool, window_s), mark_of(spool), stop, until_s).encode()
+        )
     except Exception as error:  # noqa: BLE001 - any error becomes a line
-        os.write(say, repr(error).encode())
+        os.write(answer_end, repr(error).encode())
 
 
 def _end_it(is_enough: Enough, mark: str, stop: int, until_s: float) -> str:

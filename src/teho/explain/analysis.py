@@ -22,7 +22,7 @@ class Analysis:
     run: Run
     """The description of the recording."""
     state: RunState
-    """Whether the run goes on, has finished or was interrupted."""
+    """Whether the run still runs, has finished or was interrupted."""
     summary: Summary
     """Its figures."""
     findings: Sequence[Finding] = ()

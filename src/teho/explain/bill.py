@@ -52,7 +52,7 @@ class RunBill(msgspec.Struct, frozen=True, kw_only=True):
     unused_is_of: str = ""
     """`GPUs` or `cores`."""
     at_limit: Figure | None = None
-    """Units if the run goes on until the time limit of its job; None: no limit is known."""
+    """Units if the run continues until the time limit of its job; None: no limit is known."""
     notes: tuple[str, ...] = ()
 
 
@@ -92,12 +92,12 @@ def bill_of(run: Run, summary: Summary) -> RunBill | None:
             "node the job ran, or how its cores are counted",
         )
     (cost,) = costs.values()
-    unused, of = _unused(run, summary, used, cost)
+    unused, resource = _unused(run, summary, used, cost)
     return RunBill(
         cluster=cluster.title,
         cost=cost,
         unused=unused,
-        unused_is_of=of,
+        unused_is_of=resource,
         at_limit=used.cost(run.limit_s).amount if run.limit_s else None,
         notes=tuple(used.notes()),
     )
@@ -155,8 +155,8 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_gpus(self) -> bool:
         """Whether the job is billed as one with GPUs."""
-        held = [node.allocation.gpus_held for node in self.run.nodes]
-        return self.kind.gpu is not None and (self.partition.exclusive or any(held))
+        allocated = [node.allocation.gpus_held for node in self.run.nodes]
+        return self.kind.gpu is not None and (self.partition.exclusive or any(allocated))
 
     def cost(self, elapsed_s: float) -> Cost:
         """Return the bill. Raises `_NotKnownError` if a figure is missing."""
@@ -169,7 +169,7 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
                 )
             return Cost(amount=0.0, unit="", sum="", source=partition.source)
         billing = self.cluster.billing[partition.billing]
-        needed = {term.of for term in (*billing.sum, *billing.largest)}
+        needed = {term.quantity for term in (*billing.sum, *billing.largest)}
         self._check_nodes(needed)
         use = BilledUse(
             nodes=self.node_count,
@@ -247,7 +247,7 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
         """Yield what the bill does not include."""
         billing = self.cluster.billing.get(self.partition.billing)
         terms = (*billing.sum, *billing.largest) if billing else ()
-        if any(term.of == "local_disk_gib" for term in terms):
+        if any(term.quantity == "local_disk_gib" for term in terms):
             yield (
                 "The cost does not include local disk: a recording does not say how much local "
                 "disk the job requested."
@@ -255,10 +255,10 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _gpus_of(node: Node) -> int:
-    held = node.allocation.gpus_held
-    if held is None and node.devices:
+    allocated = node.allocation.gpus_held
+    if allocated is None and node.devices:
         raise _NotKnownError(f"the recording does not say how many GPUs the job had on {node.name}")
-    return held or 0
+    return allocated or 0
 
 
 def _cpus_of(run: Run, node: Node) -> int:
@@ -307,16 +307,16 @@ def _possible(run: Run, cluster: Cluster, allocation: Allocation) -> Iterator[_U
 
 
 def _fits(run: Run, partition: Partition, kind: NodeKind) -> bool:
-    held = max((node.allocation.gpus_held or 0 for node in run.nodes), default=0)
+    allocated = max((node.allocation.gpus_held or 0 for node in run.nodes), default=0)
     devices = [device for node in run.nodes for device in node.devices]
     gpu = kind.gpu
     if gpu is None:
-        return held == 0 and not devices
-    if held == 0 and not devices:
+        return allocated == 0 and not devices
+    if allocated == 0 and not devices:
         return partition.takes_cpu_jobs or partition.exclusive
-    if gpu.count is not None and held > gpu.count:
+    if gpu.count is not None and allocated > gpu.count:
         return False
-    if held and gpu.max_per_job is not None and held > gpu.max_per_job:
+    if allocated and gpu.max_per_job is not None and allocated > gpu.max_per_job:
         return False
     return all(is_same_model(gpu, device) for device in devices)
 

@@ -37,7 +37,7 @@ _SEVERAL_FUNCTIONS = frozenset(("", _OTHERS, "<lambda>"))
 def compiles_again(main: MainProcess, most: float, is_loss: Callable[[float], bool]) -> bool:
     """Return whether JAX compiled the same functions again and again during the run.
 
-    Compiling must go on in at least half of the parts of the run after the first quarter: a
+    Compiling must continue in at least half of the parts of the run after the first quarter: a
     program that compiles for a few shapes at its start does not compile them again. And functions
     that were compiled more often than `most` must have taken most of the time of compiling, or one
     of them must have taken enough time to report it. Otherwise JAX compiled different functions

@@ -96,7 +96,7 @@ BinsAtWork = dict[tuple[str, int], WorkingBins]
 
 
 class RuleContext:
-    """A run as one rule reads it; it notes what the rule looked for and did not find."""
+    """A run as one rule reads it; it notes what the rule needed and did not find."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ _COMPUTES = frozenset((State.PYTHON, State.NATIVE, State.THREADS, State.CORE))
 class CallTime(NamedTuple):
     """Time of a call in a loop."""
 
-    of: _InLoop
+    in_loop: _InLoop
     wall_s: float
     """Time of the main thread in the call, or waiting for processes that were in it."""
     together_s: float
@@ -60,7 +60,7 @@ def in_turn_times(main: MainProcess) -> list[CallTime]:
 
 def lost_in_turn_s(time: CallTime) -> float:
     """Return the time that shows that requests wait for each other, in s."""
-    is_block = isinstance(time.of, InTurn) and time.of.block is not None
+    is_block = isinstance(time.in_loop, InTurn) and time.in_loop.block is not None
     return time.alone_s if is_block else max(time.beside_s, time.locked_s)
 
 
@@ -79,8 +79,8 @@ def _times(all_seen: Iterable[tuple[Sequence[_InLoop], Seen, float]]) -> list[Ca
 class _Sum:
     """The stacks of one call. Several stacks may lead to it."""
 
-    def __init__(self, of: _InLoop) -> None:
-        self._of = of
+    def __init__(self, in_loop: _InLoop) -> None:
+        self._in_loop = in_loop
         self._inside: dict[int, tuple[Seen, float]] = {}
         self._beside_s: dict[int, float] = {}
 
@@ -95,7 +95,7 @@ class _Sum:
         for seen, wall_s in self._inside.values():
             stacks[seen.frames] += wall_s
         return CallTime(
-            self._of,
+            self._in_loop,
             sum(stacks.values()),
             sum(s for frames, s in stacks.items() if is_one_of_several(frames)),
             sum(s for frames, s in stacks.items() if _TASK + _FIRST in map(place_of, frames)),

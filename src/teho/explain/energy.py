@@ -95,7 +95,7 @@ def weigh(device: Device, seen: EnergyReadings) -> tuple[Figure, str, GpuEnergy]
     behind = GpuEnergy(
         counter_j=seen.counter,
         integrated_j=integrated,
-        apart_percent=_difference(device, power, seen),
+        difference_percent=_difference(device, power, seen),
         chance_percent=chance,
         uncertainty_j=_tick_j(energy, power, seen) if source == COUNTER else sampling_j,
         idle_power_w=idle,
@@ -217,7 +217,7 @@ def _nothing(why: Missing, integrated_j: Figure) -> GpuEnergy:
     return GpuEnergy(
         counter_j=why,
         integrated_j=integrated_j,
-        apart_percent=why,
+        difference_percent=why,
         chance_percent=why,
         uncertainty_j=why,
         idle_power_w=why,

@@ -16,6 +16,8 @@ _MOST = 0.5
 """A Python process that ran for a smaller part of the run does not say where the time went."""
 _LEAST_PERCENT = 20.0
 _NAMED = 2
+_LONGEST = 40
+"""Maximum number of characters of a line of code in the verdict."""
 
 
 def good_use(summary: Summary, limits: Mapping[str, Threshold]) -> bool:
@@ -62,7 +64,9 @@ def main_loss(run: Run, summary: Summary) -> str:
     where = ""
     if spent.lines:
         frame = spent.lines[0][0]
-        where = f", most of it at {frame.short_place}"
+        text = frame.text if len(frame.text) <= _LONGEST else f"{frame.text[: _LONGEST - 1]}…"
+        code = f" (`{text}`)" if text else ""
+        where = f", most of it at {frame.short_place}{code}"
     return f"{share:.0f} % of the time was spent on {spent.doing.value}{where}"
 
 
@@ -96,5 +100,5 @@ def _most_used(run: Run, program: str) -> str:
     share = 100 * samples[most] / sum(use.samples for use in uses)
     if share < _LEAST_PERCENT or not name:
         return ""
-    of = "" if file in {name, *(use.file for use in uses)} else f" of {file}"
-    return f"spent {share:.0f} % of its CPU time in `{name}`{of}"
+    in_file = "" if file in {name, *(use.file for use in uses)} else f" of {file}"
+    return f"spent {share:.0f} % of its CPU time in `{name}`{in_file}"

@@ -106,7 +106,7 @@ def judge_all(
 
 
 def without_future(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings of a run that does not go on: nothing is expected of it any more."""
+    """Return the findings of a run that has ended: nothing is expected of it any more."""
     return tuple(one for one in findings if one.kind not in _OF_RUNNING)
 
 

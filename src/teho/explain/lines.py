@@ -88,20 +88,21 @@ def stacks_in(process: WatchedProcess, section: Section) -> list[Seen]:
     return [seen for seen in process.stacks if _section(process, seen) is section]
 
 
-def share_interval(share_percent: float, looks: float) -> tuple[float, float] | None:
+def share_interval(share_percent: float, samples: float) -> tuple[float, float] | None:
     """Return the 95 % confidence interval of a sampled share; None without any samples.
 
     By Wilson's score interval (Wilson 1927), which is also valid near 0 and 100 %.
 
     Args:
         share_percent: the sampled share.
-        looks: the number of all independent samples.
+        samples: the number of all independent samples.
     """
-    if looks <= 0:
+    if samples <= 0:
         return None
     share = min(1.0, max(0.0, share_percent / 100))
-    middle = (share + _Z**2 / (2 * looks)) / (1 + _Z**2 / looks)
-    half = _Z / (1 + _Z**2 / looks) * sqrt(share * (1 - share) / looks + (_Z / (2 * looks)) ** 2)
+    middle = (share + _Z**2 / (2 * samples)) / (1 + _Z**2 / samples)
+    variance = share * (1 - share) / samples + (_Z / (2 * samples)) ** 2
+    half = _Z / (1 + _Z**2 / samples) * sqrt(variance)
     return 100 * max(0.0, middle - half), 100 * min(1.0, middle + half)
 
 

@@ -57,7 +57,7 @@ class NewestValues:
             run: the description of the recording.
             newest: node -> its newest sample.
             now_s: monotonic time.
-            ended_s: end of the run, in seconds after its start; None: the run goes on. The values
+            ended_s: end of the run, in seconds after its start; None: it has not ended. The values
                 of a run that has ended do not grow older.
         """
         found = []

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from teho.model.finding import Threshold
 from teho.units import GIB
 
-__all__ = ["stand_out"]
+__all__ = ["outlier_scores"]
 
 _NORMAL_MAD = 0.6745
 """The median absolute deviation of normally distributed values, in standard deviations."""
 
 
-def stand_out(
+def outlier_scores(
     values: Sequence[float | None], unit: str, limits: Mapping[str, Threshold]
 ) -> list[float]:
     """Return how far each value is from the others (n,); beyond -1 and 1 it is an outlier.

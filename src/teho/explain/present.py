@@ -137,7 +137,9 @@ class IdleGpus:
         if not found:
             return ""
         counts = Counter(name for name, _ in self._gpus)
-        places = [_named(name, of, counts[name]) for name, of in sorted(found.items())]
+        places = [
+            _named(name, positions, counts[name]) for name, positions in sorted(found.items())
+        ]
         whom = listed(places, "nodes")
         has = "has" if len(times_s) == 1 else "have"
         minutes = format_duration(60.0 * int(min(times_s) / 60))

@@ -49,7 +49,7 @@ def program_of(processes: Sequence[WatchedProcess]) -> Program | None:
 
 
 def _ranks(processes: Sequence[WatchedProcess]) -> list[WatchedProcess]:
-    """Return the processes that exchange data with each other, with those beside them.
+    """Return the processes that exchange data with each other, with those of the same nodes.
 
     A rank that waits for no other may exchange its data too quickly to be seen: it has the same
     parent as the others, and runs at the same time.

@@ -45,7 +45,7 @@ _SLEEPING = "sleeping"
 
 
 class GpuUse(NamedTuple):
-    """How busy the busiest GPU beside a process was, while the process made steps."""
+    """How busy the busiest GPU of a process's node was, while the process made steps."""
 
     busy_percent: float
     idle_percent: float

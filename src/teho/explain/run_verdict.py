@@ -1,4 +1,4 @@
-"""The verdict on a run: the sentence that stands first in its report."""
+"""The verdict on a run: the sentence at the top of its report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["verdict_of"]
 
 
 def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
-    """Return the sentence that stands first in the report of a run, and its severity."""
+    """Return the sentence at the top of the report of a run, and its severity."""
     run, state, summary = analysis.run, analysis.state, analysis.summary
     hints, findings = analysis.hints, analysis.main_findings
     thresholds = analysis.policy.thresholds
@@ -76,7 +76,9 @@ def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
 
 
 def _where_time_went(run: Run, summary: Summary, hints: Sequence[Finding]) -> str:
-    return hints[0].sentence.rstrip(".") if hints else main_loss(run, summary)
+    """Return the activity or the line that took most of the time, in one clause."""
+    activity = next((hint for hint in hints if hint.kind == "known_activity"), None)
+    return activity.sentence.rstrip(".") if activity else main_loss(run, summary)
 
 
 def _may_be_loss(finding: Finding) -> bool:

@@ -11,6 +11,7 @@ from teho.model.device import Device
 from teho.model.document import VerdictSeverity
 from teho.model.missing import Missing, Reason
 from teho.model.survey import Answers, Signal, Survey
+from teho.units import counted
 
 __all__ = [
     "SignalRange",
@@ -39,18 +40,21 @@ def survey_verdict(survey: Survey) -> tuple[VerdictSeverity, str]:
     used = [device for vendor in survey.gpus for device in vendor.devices]
     failed = [vendor.why for vendor in survey.gpus if vendor.state == "failed"]
     hidden = sum(len(hidden_of(vendor)) for vendor in survey.gpus)
-    whose = "part of this job" if survey.job_id else "visible here"
+    where = "part of this job" if survey.job_id else "visible here"
     if not used:
         why = "; ".join(vendor.why for vendor in survey.gpus)
         if failed:
             return "critical", f"No GPU can be read: {why}."
         if hidden:
-            return "warning", f"No GPU is {whose}: {why}."
+            return "warning", f"No GPU is {where}: {why}."
         return "remark", f"No GPU here: {why}."
     counts = Counter(device.name for device in used)
-    parts = [" and ".join(f"{count} {name}" for name, count in counts.items())]
+    models = [f"{count} {name}" if len(counts) > 1 else name for name, count in counts.items()]
+    who = "this job has" if survey.job_id else "a program here can use"
+    parts = [f"{who} {counted(len(used), 'GPU')} ({' and '.join(models)})"]
     if hidden:
-        parts.append(f"{hidden} more {'GPU is' if hidden == 1 else 'GPUs are'} not {whose}")
+        which = "which is" if hidden == 1 else "which are"
+        parts.append(f"the node has {counted(hidden, 'more GPU')}, {which} not {where}")
     signals = [vendor.signals[device.id] for vendor in survey.gpus for device in vendor.devices]
     activity = [one["gpu_sm_active_percent"] for one in signals]
     parts.append(_had("SM activity", activity))

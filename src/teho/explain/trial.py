@@ -61,8 +61,8 @@ def _against(
     elif unused:
         yield f"{len(unused)} of {len(summary.gpus)} GPUs were never used."
     for finding in findings:
-        said = finding.kind == "run_failed" or (unused and finding.kind == "gpu_never_used")
-        if not said and (finding.severity is Severity.CRITICAL or finding.kind in _AGAINST):
+        is_reported = finding.kind == "run_failed" or (unused and finding.kind == "gpu_never_used")
+        if not is_reported and (finding.severity is Severity.CRITICAL or finding.kind in _AGAINST):
             yield finding.sentence
 
 
@@ -71,12 +71,11 @@ def _unknown(run: Run, summary: Summary) -> Iterator[str]:
         yield "The recording has no data."
     if absent := absent_hosts(run):
         yield f"{listed(absent)} left no recording."
-    held = sum(node.allocation.gpus_held or 0 for node in run.nodes)
+    allocated = sum(node.allocation.gpus_held or 0 for node in run.nodes)
     seen = sum(_peak(gpu) is not None for gpu in summary.gpus)
-    if seen < max(held, len(summary.gpus)):
-        yield (
-            f"The use of {counted(max(held, len(summary.gpus)) - seen, 'GPU')} was not recorded."
-        )
+    count = max(allocated, len(summary.gpus))
+    if seen < count:
+        yield f"The use of {counted(count - seen, 'GPU')} was not recorded."
 
 
 def _peak(gpu: GpuSummary) -> float | None:

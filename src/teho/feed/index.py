@@ -1,7 +1,7 @@
 """The files of a packed dataset, and the index of one shard.
 
 A shard `shard-000000.tar` is an ordinary tar archive, in which the files of a sample follow each
-other, as webdataset expects them. Beside it, `shard-000000.idx` has the place and the checksum of
+other, as webdataset expects them. Next to it, `shard-000000.idx` has the place and the checksum of
 each file. `pack.json` is written last: with it, the dataset is complete.
 """
 

@@ -42,7 +42,7 @@ _SHARD_BYTES = 256 * 1024**2
 _READERS = 32
 """Threads that read files: most of them wait for the file system."""
 _CHUNK_BYTES = 1024**2
-_HELD_BYTES = 256 * 1024**2
+_BUFFER_BYTES = 256 * 1024**2
 _LARGEST_BYTES = 1024**3
 _BLOCK = tarfile.BLOCKSIZE
 _AGAIN = "run the same command again: it continues"
@@ -179,7 +179,7 @@ def _read_ahead(work: _Source, first: int) -> Iterator[list[Member]]:
                 mean = max(1, size // len(samples))
                 # Small files in groups, because a hand-over takes time; large files one by one.
                 chunk = max(1, min(64, _CHUNK_BYTES // mean))
-                many = max(2, min(2 * _READERS, _HELD_BYTES // (chunk * mean)))
+                many = max(2, min(2 * _READERS, _BUFFER_BYTES // (chunk * mean)))
                 yield from samples
         except BrokenProcessPool as error:
             raise TehoError(

@@ -16,7 +16,7 @@ _SCHEMA = "teho.tune/1"
 
 
 def proved_settings() -> dict[str, Any]:
-    """Return arguments of DataLoader from the file `PROGRAM.tuned.json` beside the program.
+    """Return arguments of DataLoader from the file `PROGRAM.tuned.json` next to the program.
 
     `teho tune -o train.py.tuned.json -- python train.py` writes this file. It is empty of settings
     if no gain was proved.

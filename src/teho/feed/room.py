@@ -17,9 +17,9 @@ def cores() -> int:
     from teho.schedulers.allocation import read_allocation
 
     own = frozenset(os.sched_getaffinity(0))
-    asked = read_allocation(os.environ, own, None, None, cpu_quota()).cores_asked
+    requested = read_allocation(os.environ, own, None, None, cpu_quota()).cores_asked
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")  # of torchrun and teho launch
-    usable = min(len(own), asked or len(own)) // (int(ranks) if ranks.isdigit() else 1)
+    usable = min(len(own), requested or len(own)) // (int(ranks) if ranks.isdigit() else 1)
     return max(1, min(usable, _MOST_CORES))
 
 

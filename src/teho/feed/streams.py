@@ -64,7 +64,7 @@ class Stream:
         raise TypeError("the number of batches of a dataset with only __iter__ is not known")
 
     def lists(self, epoch: int, first: int) -> Iterator[int]:
-        """Tell the dataset its epoch, and yield the number of batches to skip."""
+        """Give the dataset its epoch, and yield the number of batches to skip."""
         if hasattr(self.dataset, "set_epoch"):
             self.dataset.set_epoch(epoch)
         yield first
@@ -105,14 +105,14 @@ def _lists(
 ) -> Iterator[list[Any]]:
     """Yield the samples of each batch of a rank; all ranks get the same number of batches."""
     whole = batch_size * ranks
-    held = list(islice(samples, whole + ranks))
-    while len(held) == whole + ranks:  # enough for one more step after this one
-        yield held[batch_size * rank : batch_size * (rank + 1)]
-        held = held[whole:] + list(islice(samples, whole))
-    smaller = smaller_steps(len(held), batch_size, ranks, drop_last=drop_last)
-    for size in [whole] * ((len(held) - sum(smaller)) // whole) + smaller:
-        yield held[share(size, rank, ranks) : share(size, rank + 1, ranks)]
-        del held[:size]
+    buffered = list(islice(samples, whole + ranks))
+    while len(buffered) == whole + ranks:  # enough for one more step after this one
+        yield buffered[batch_size * rank : batch_size * (rank + 1)]
+        buffered = buffered[whole:] + list(islice(samples, whole))
+    smaller = smaller_steps(len(buffered), batch_size, ranks, drop_last=drop_last)
+    for size in [whole] * ((len(buffered) - sum(smaller)) // whole) + smaller:
+        yield buffered[share(size, rank, ranks) : share(size, rank + 1, ranks)]
+        del buffered[:size]
 
 
 # Teho does not depend on PyTorch, so the checker does not know this class.

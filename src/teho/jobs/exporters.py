@@ -53,7 +53,7 @@ class _Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: str
     signal: str
     labels: dict[str, str] = {}
-    beside: str = msgspec.field(default="", name="if")
+    if_metric: str = msgspec.field(default="", name="if")
     then: str = ""
 
     @property
@@ -62,7 +62,7 @@ class _Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _FACTORS[self.unit]
 
     def as_then(self) -> _Named:
-        """Return the metric with the signal that it has beside the metric `if`."""
+        """Return the metric with the signal that it has in addition to the metric `if`."""
         return msgspec.structs.replace(self, signal=self.then)
 
 

@@ -198,15 +198,15 @@ def request(
         StoreError: the store refuses.
     """
     # `store_at` has checked that the address is an HTTP address.
-    asked = Request(  # noqa: S310
+    outgoing = Request(  # noqa: S310
         store.address + path, data=body, headers=dict(headers or {}), method=method
     )
     if store.authorization:
-        asked.add_unredirected_header("Authorization", store.authorization)
+        outgoing.add_unredirected_header("Authorization", store.authorization)
     host = urlsplit(store.address).hostname or ""
     deadline_s = time.monotonic() + _WHOLE_S
     try:
-        with _opener(host).open(asked, timeout=_SILENCE_S) as answer:
+        with _opener(host).open(outgoing, timeout=_SILENCE_S) as answer:
             return _content(answer, store, deadline_s)
     except HTTPError as error:
         with error:
@@ -274,10 +274,11 @@ def _refusal(store: Store, path: str, error: HTTPError) -> StoreError:
             "set the new address, if you trust it",
         )
     try:
-        said = error.read(4 * _SHOWN).decode(errors="replace").strip()
+        message = error.read(4 * _SHOWN).decode(errors="replace").strip()
     except (OSError, http.client.HTTPException):
-        said = ""
-    words = "" if said.startswith("<") else f": {' '.join(said.split())[:_SHOWN]}" if said else ""
+        message = ""
+    is_page = message.startswith("<")
+    words = f": {' '.join(message.split())[:_SHOWN]}" if message and not is_page else ""
     found = f"the store {store.host} answers {error.code} {error.reason}{words}"
     if error.code in _BUSY:
         return StoreBusyError(found, next_step="repeat the command later")

@@ -18,7 +18,7 @@ from teho.jobs.log import Log, Source
 __all__ = ["LINES_BEFORE", "Importer", "importer_for", "importers"]
 
 LINES_BEFORE = 200
-"""Number of lines in which a format is looked for: a batch job may print many before its log."""
+"""Number of lines in which a format is searched: a batch job may print many before its log."""
 
 
 class Importer:

@@ -15,7 +15,7 @@ from teho.model.missing import Missing
 __all__ = ["NODE", "GpuFacts", "Log", "NodeFacts", "Sample", "Source", "Value"]
 
 NODE = "node"
-"""Key of a node's own values, beside the keys of its GPUs."""
+"""Key of a node's own values, in addition to the keys of its GPUs."""
 
 Value = Union[float, int, Missing]
 """One value in the unit of its metric, or why the file has none."""

@@ -47,7 +47,7 @@ _NAMED = 8
 
 
 class ImportWish(NamedTuple):
-    """What the user gave beside the files."""
+    """What the user gave in addition to the files."""
 
     name: str = ""
     host: str = ""
@@ -84,7 +84,7 @@ def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: 
 
     Args:
         logs: the files and their content.
-        wish: what the user gave beside them.
+        wish: what the user gave in addition to them.
         home: the directory of all recordings.
 
     Raises:
@@ -391,7 +391,7 @@ def _absences(
         for metric in METRICS:
             if metric.scope != scope or metric.name in names:
                 continue
-            said = sampler.absences.get((id_, metric.name))
+            known = sampler.absences.get((id_, metric.name))
             why = f"the log of {tools} does not contain the necessary data"
             not_logged = Missing(Reason.UNRECORDED, why)
-            yield said or Absence(device=id_, metric=metric.name, missing=not_logged, since_s=0.0)
+            yield known or Absence(device=id_, metric=metric.name, missing=not_logged, since_s=0.0)

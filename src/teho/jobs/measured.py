@@ -136,8 +136,8 @@ def _nodes(accounted: Run, recorded: Run, store: Store) -> Iterator[Node]:
         if found is None:
             yield node
             continue
-        held = node.allocation.gpus_held or 0
-        extra = list(_unseen(found, held - len(found.devices)))
+        allocated = node.allocation.gpus_held or 0
+        extra = list(_unseen(found, allocated - len(found.devices)))
         why = Missing(Reason.UNRECORDED, f"the store {store.host} has no samples of this GPU")
         yield msgspec.structs.replace(
             found,

@@ -28,7 +28,7 @@ from teho.units import counted, format_duration
 __all__ = ["Monitored", "ask_store"]
 
 _SLACK_S = 600.0
-"""Series that name the job are also looked for this long before its start and after its end: the
+"""Series that name the job are also requested this long before its start and after its end: the
 clocks of a node and of the scheduler may differ."""
 _HOLE_S = 330.0
 """A series that says which job has a GPU may lack samples. A longer gap ends the job: Prometheus
@@ -80,7 +80,7 @@ class _Result(msgspec.Struct):
 
 
 class _Range(NamedTuple):
-    """The time that is looked for, in s since 1970."""
+    """The requested time, in s since 1970."""
 
     begin_s: float
     end_s: float
@@ -113,27 +113,27 @@ def ask_store(store: Store, job: AccountedJob) -> Monitored:
     hosts = [name.partition(".")[0] for name in node_names(job) if _HOST.fullmatch(name)]
     places = (job.gpus or 0) + max(len(hosts), 1)
     span = _Range(begin_s, end_s, places * max(end_s - begin_s, 1.0) / _SAMPLING_S)
-    asked = _Asked(store, job, hosts, span)
+    query = _Query(store, job, hosts, span)
     found: list[Series] = []
     titles: list[str] = []
     for exporter in exporters().values():
-        own = asked.series_of(exporter)
+        own = query.series_of(exporter)
         if own:
             found.extend(own)
             titles.append(exporter.title)
     log = Log(tool=f"the store {store.host}", is_whole=True)
-    read_series(_of_cluster(found, job, asked.notes), log)
+    read_series(_of_cluster(found, job, query.notes), log)
     _only_one_name(log)
     lacking = sorted(set(hosts) - {sample.node for sample in log.samples})
     if log.samples and lacking:
-        asked.notes.append(f"The store has no samples of {', '.join(lacking)}.")
+        query.notes.append(f"The store has no samples of {', '.join(lacking)}.")
     if span.step_s and log.samples:
         step = format_duration(span.step_s)
-        asked.notes.append(
+        query.notes.append(
             f"The job is very large: Teho read one value of each series every {step}. Shorter "
             "changes are not in this report."
         )
-    return Monitored(log, tuple(titles), (*asked.notes, *log.notes))
+    return Monitored(log, tuple(titles), (*query.notes, *log.notes))
 
 
 def _of_cluster(found: list[Series], job: AccountedJob, notes: list[str]) -> list[Series]:
@@ -163,7 +163,7 @@ def _only_one_name(log: Log) -> None:
         del log.gpus[key]
 
 
-class _Asked:
+class _Query:
     """The questions about one job."""
 
     def __init__(self, store: Store, job: AccountedJob, hosts: Sequence[str], span: _Range) -> None:

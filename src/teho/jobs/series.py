@@ -173,7 +173,7 @@ def _renamed(one: _Placed, has: Container[tuple[str, str, str]]) -> _Placed:
         has: host, GPU and metric of all series.
     """
     metric = one.known.metric
-    if not metric.beside or (one.host, one.key, metric.beside) not in has:
+    if not metric.if_metric or (one.host, one.key, metric.if_metric) not in has:
         return one
     return one._replace(known=one.known._replace(metric=metric.as_then()))
 

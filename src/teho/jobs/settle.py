@@ -16,7 +16,7 @@ from teho.model.job import Job
 from teho.model.run import End, Run
 from teho.schedulers.jobs import accounting_of_all
 from teho.schedulers.registry import backend_for
-from teho.store.unasked import Unasked, add_end
+from teho.store.automatic import AutomaticRun, add_end
 
 __all__ = ["settle"]
 
@@ -24,7 +24,7 @@ _MOST = 200
 """Only for the newest recordings: Grid Engine's accounting is read again for each job."""
 
 
-def settle(home: Path, recordings: Sequence[Unasked]) -> int:
+def settle(home: Path, recordings: Sequence[AutomaticRun]) -> int:
     """Ask the accounting for ends that are missing; return how many were found.
 
     If the accounting does not answer, or a recording cannot be written, the end stays unknown.
@@ -33,7 +33,7 @@ def settle(home: Path, recordings: Sequence[Unasked]) -> int:
         home: the directory of all recordings.
         recordings: those of `teho always`, oldest first; others must not be given.
     """
-    lacking: dict[str, dict[str, list[Unasked]]] = {}
+    lacking: dict[str, dict[str, list[AutomaticRun]]] = {}
     for one in recordings[-_MOST:]:
         scheduler, job_id = _job_of(one.run)
         if one.run.end is None and job_id:

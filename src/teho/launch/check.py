@@ -28,7 +28,7 @@ def main() -> int:
     return run(sys.argv[1:])
 
 
-def _stand_alone() -> None:
+def _make_importable() -> None:
     """Make only the files of this folder importable as `teho.launch`.
 
     A Python without Teho must find them. Their folder must not stay first on the path: its files
@@ -43,5 +43,5 @@ def _stand_alone() -> None:
 
 
 if __name__ == "__main__":
-    _stand_alone()
+    _make_importable()
     sys.exit(main())

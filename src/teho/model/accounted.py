@@ -85,8 +85,8 @@ class AccountedJob(Job, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def more_memory_than_requested(self) -> bool:
         """Whether the job got memory that it did not request, as on whole nodes."""
-        asked = self.memory_requested_bytes
-        return asked is not None and (self.memory_bytes or 0) > asked
+        requested = self.memory_requested_bytes
+        return requested is not None and (self.memory_bytes or 0) > requested
 
     @property
     def wait_s(self) -> float | None:

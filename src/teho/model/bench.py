@@ -9,13 +9,13 @@ import msgspec
 __all__ = [
     "SCHEMA",
     "Agreement",
+    "Amortisation",
     "At",
     "Bench",
     "Crossover",
     "Left",
     "Measured",
     "Participant",
-    "PayOff",
     "Point",
     "Timing",
 ]
@@ -141,7 +141,7 @@ class Crossover(msgspec.Struct, frozen=True, kw_only=True):
     """Fastest library of the slow and of the fast placement at that point."""
 
 
-class PayOff(msgspec.Struct, frozen=True, kw_only=True):
+class Amortisation(msgspec.Struct, frozen=True, kw_only=True):
     """The number of runs after which a GPU has saved the time of its first run."""
 
     group: str
@@ -182,7 +182,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     timings: tuple[Timing, ...]
     left: tuple[Left, ...]
     crossovers: tuple[Crossover, ...]
-    pay_offs: tuple[PayOff, ...]
+    amortisations: tuple[Amortisation, ...] = msgspec.field(name="pay_offs")  # the key in JSON
     notes: tuple[str, ...]
     """Missing results with reasons, noise and throttling, one sentence each."""
     elapsed_s: float

@@ -18,7 +18,7 @@ the scheduler counts them, which may be threads."""
 class Term(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One term of a bill: `of × times ÷ per`, rounded up if `up` is set."""
 
-    of: Quantity
+    quantity: Quantity = msgspec.field(name="of")  # the key in a cluster's file
     gpu_type: str = ""
     """If `of` is `gpus`: count only GPUs of this type. Empty: all types."""
     times: float = 1.0

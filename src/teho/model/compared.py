@@ -15,9 +15,9 @@ __all__ = [
     "SCHEMA",
     "BreakEven",
     "Compared",
-    "Contest",
     "FromSubmission",
     "Outcome",
+    "PairComparison",
     "Point",
     "Sample",
     "Variant",
@@ -104,7 +104,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
         return f"{count} {noun}{'s' if count != '1' else ''}"
 
 
-class Contest(msgspec.Struct, frozen=True, kw_only=True):
+class PairComparison(msgspec.Struct, frozen=True, kw_only=True):
     """The larger allocation compared with the smaller one, by alternating runs."""
 
     larger: str
@@ -157,7 +157,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
     """Kind of step: `step`, `batch`, or `sample` if the variants' batches differ in size."""
     variants: tuple[Variant, ...]
-    contest: Union[Contest, None] = None
+    # `contest` is the key in JSON.
+    comparison: Union[PairComparison, None] = msgspec.field(default=None, name="contest")
     """Null if two allocations cannot be compared."""
     from_submission: Union[FromSubmission, None] = None
     """Null if whole runs were not measured, or if fewer than five past jobs of either size are

@@ -67,8 +67,8 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True):
     signal: Union[int, None] = None
     waste: tuple[str, ...] = ()
     """Kinds of waste, the most important one first."""
-    look: str = ""
-    """What to look at, in some words; empty: no waste and no failure."""
+    look: str = ""  # the column of `teho jobs --format csv`
+    """What to check, in some words; empty: no waste and no failure."""
     recordings: tuple[str, ...] = ()
     """Ids of the recordings of this job, oldest first."""
     source: str = ""
@@ -148,7 +148,7 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
     schema: str = "teho.digest/1"
     since: datetime
     until: datetime
-    whose: str
+    selection: str = msgspec.field(name="whose")  # the key in `teho digest --format json`
     """Whose jobs these are, such as `user anna`."""
     jobs: int
     used: Amounts

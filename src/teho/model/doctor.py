@@ -20,7 +20,7 @@ State = Literal["found", "fine", "abstained", "not_applicable"]
 class Symptom(Finding, frozen=True, kw_only=True):
     """One problem or remark; its `kind` is the id of the check."""
 
-    dooms: bool = False
+    is_fatal: bool = msgspec.field(default=False, name="dooms")  # the key in JSON
     """Whether a job with this problem cannot succeed."""
 
 
@@ -36,7 +36,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """`abstained`: a fact that it needs was missing. `not_applicable`: the check makes no sense
     here."""
     symptoms: tuple[Symptom, ...] = ()
-    said: str = ""
+    result: str = msgspec.field(default="", name="said")  # the key in JSON
     """What was seen if all is well, the missing fact, or why the check makes no sense."""
 
 

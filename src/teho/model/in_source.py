@@ -60,7 +60,7 @@ class InLoop(msgspec.Struct, frozen=True, kw_only=True):
     def shows(self, seen: Seen) -> tuple[bool, bool]:
         """Return whether a stack is in this call, and whether it is beside this call in the loop.
 
-        A period that shows both is one in which the loop began the call, or went on after it.
+        A period that shows both is one in which the loop began the call, or continued after it.
         """
         return self.has(seen), self.is_beside(seen)
 
@@ -134,7 +134,7 @@ class Unneeded(InLoop, frozen=True, kw_only=True):
     is_sure: bool = True
     """False: the share depends on settings that the run may have changed."""
     is_skipped: bool = False
-    """Whether the loop goes on with the next iteration if the first condition is true."""
+    """Whether the loop continues with the next iteration if the first condition is true."""
     can_move: bool = False
     """Whether the statements give the same results in the branch of the condition."""
     condition: Union[Frame, None] = None

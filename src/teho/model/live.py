@@ -1,4 +1,4 @@
-"""The newest sample of a node, which its recorder sends to viewers while the run goes on."""
+"""The newest sample of a node, which its recorder sends to viewers during the run."""
 
 from __future__ import annotations
 

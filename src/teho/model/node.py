@@ -106,7 +106,7 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return ((self.gpu.type, self.gpu.count), *others)
 
     @property
-    def stands_for_node(self) -> bool:
+    def counts_nodes(self) -> bool:
         """Whether to count the nodes by this kind: nodes with several GPU types have several."""
         return self.gpu is None or self.gpu.type == min(name for name, _ in self.all_gpus)
 

@@ -212,7 +212,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     clock_port: int | None = None
     """Port for comparing clocks, on the node that began a recording of several nodes."""
     program_samples: int = 0
-    """Number of samples that looked for other programs."""
+    """Number of samples that listed other programs."""
     programs: tuple[ProgramUse, ...] = ()
     """Programs other than Python, those in most samples first."""
     native: tuple[NativeProgram, ...] = ()
@@ -275,7 +275,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=Tr
     end: End | None = None
     imported: Import | None = None
     """None: Teho recorded it."""
-    unasked: bool = False
+    is_automatic: bool = msgspec.field(default=False, name="unasked")  # the key in `run.json`
     """Whether `teho always` recorded it: `keep` and `keep_gb` in the settings limit these
     recordings."""
     troubles: tuple[Trouble, ...] = ()

@@ -89,7 +89,7 @@ class ScaleStep(msgspec.Struct, frozen=True, kw_only=True):
     """Ratio of the bills for the same work."""
     needed: float
     """Smallest ratio of work per s that justifies the larger size."""
-    pays: Union[bool, None]
+    is_efficient: Union[bool, None] = msgspec.field(name="pays")  # the key in JSON
     """Whether the larger size is justified; null: the interval includes `needed`, or is missing."""
 
 
@@ -138,7 +138,7 @@ class Scaled(msgspec.Struct, frozen=True, kw_only=True):
     """Unit of work: `run` of the whole program, else `step` or `sample`."""
     outcome: Literal["pays_to", "no_gain", "not_enough_evidence"]
     """`no_gain`: no size beyond the base is efficient enough."""
-    pays_to: Union[int, None] = None
+    efficient_n: Union[int, None] = msgspec.field(default=None, name="pays_to")  # the key in JSON
     """Largest efficient number of workers; null unless the outcome is `pays_to`."""
     verdict: str
     """The most important sentence."""

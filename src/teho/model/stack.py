@@ -86,7 +86,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     the file `<thread>`, and then the own frames."""
     state: State
     """State of the thread."""
-    looks: float
+    samples: float
     """Number of samples; a part of a sample if the states are known only as shares."""
     wall_s: float
 

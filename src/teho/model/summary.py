@@ -65,7 +65,7 @@ class GpuEnergy(msgspec.Struct, frozen=True, kw_only=True):
     """Energy from the device's own counter."""
     integrated_j: Figure = _UNKNOWN
     """Energy from the power of the GPU, over the recorded time."""
-    apart_percent: Figure = _UNKNOWN
+    difference_percent: Figure = _UNKNOWN
     """Difference between the mean power from the energy counter and from the power sensor, in % of
     the sensor's power."""
     chance_percent: Figure = _UNKNOWN

@@ -22,7 +22,7 @@ Signal = Union[float, int, Missing]
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """Answers of the host, or of all GPUs of one vendor."""
 
-    of: str
+    source: str = msgspec.field(name="of")  # the key in `teho devices --format json`
     """`node`, `nvidia` or `amd`."""
     state: Literal["answered", "absent", "failed"] = "answered"
     """`absent`: no such device. `failed`: the driver hung, or crashed its process."""

@@ -122,11 +122,11 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 def mean_parts(parts: Sequence[Parts]) -> Parts:
     """Return the mean of each figure of at least one step or device."""
 
-    def of(name: str, structs: Iterable[msgspec.Struct]) -> float:
+    def mean_of(name: str, structs: Iterable[msgspec.Struct]) -> float:
         return math.fsum(getattr(one, name) for one in structs) / len(parts)
 
-    idle = {name: of(name, [one.idle for one in parts]) for name in Idle.__struct_fields__}
-    rest = {name: of(name, parts) for name in Parts.__struct_fields__ if name != "idle"}
+    idle = {name: mean_of(name, [one.idle for one in parts]) for name in Idle.__struct_fields__}
+    rest = {name: mean_of(name, parts) for name in Parts.__struct_fields__ if name != "idle"}
     return Parts(**rest, idle=Idle(**idle))
 
 

@@ -192,7 +192,7 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Monotonic time at which its probe wrote the last time. Later steps are not known."""
     death: Union[Death, None] = None
     """Its end, if the stack sampler noticed it."""
-    independent_looks: float = 0.0
+    independent_samples: float = 0.0
     """Number of samples with equal weights that would be as exact: later samples are rarer."""
     from_outside: bool = True
     """Whether its stack was read from outside, at times that do not depend on the program. A

@@ -38,17 +38,19 @@ class Attached:
     Args:
         wanted: what is to be recorded.
         job: the running job.
-        asked: the job's id as the user gave it.
+        number: the job's id as the user gave it.
         teho: the command that starts this installation of Teho.
 
     Raises:
         OSError: the recording cannot be written.
     """
 
-    def __init__(self, wanted: Wanted, job: RunningJob, asked: str, *, teho: Sequence[str]) -> None:
+    def __init__(
+        self, wanted: Wanted, job: RunningJob, number: str, *, teho: Sequence[str]
+    ) -> None:
         """Start the recorders, and block the signals that end the recording."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-        self._job, self._asked = job, asked
+        self._job, self._number = job, number
         self._started_s = time.monotonic()
         run = describe(wanted, self._started_s)
         # Directory and environment belong to this process, not to the job.
@@ -67,7 +69,7 @@ class Attached:
             job=job.number,
         )
         self._recorders = start_remote_recorders(
-            job, job.hosts, wanted.home, run, plan, teho=teho, variables=_array(asked)
+            job, job.hosts, wanted.home, run, plan, teho=teho, variables=_array(number)
         )
 
     def wait(self) -> bool:
@@ -77,12 +79,12 @@ class Attached:
                 return True
         return False
 
-    def finish(self, on_wait: Callable[[], None], *, is_asked: bool) -> Run:
+    def finish(self, on_wait: Callable[[], None], *, is_requested: bool) -> Run:
         """Let the recorders seal, and return the run with its end.
 
         Args:
             on_wait: called again and again while the recorders seal.
-            is_asked: whether a signal has ended the recording, and the job probably goes on.
+            is_requested: whether a signal has ended the recording, and the job probably continues.
 
         Raises:
             SchedulerError: no node could be recorded.
@@ -102,11 +104,11 @@ class Attached:
             why = "; ".join(what for _, what in troubles)
             why = why or "the job ended before a recorder started"
             raise RefusedError(
-                f"job {self._asked} was not recorded: {why}",
+                f"job {self._number} was not recorded: {why}",
                 "",
                 "in the job's script, use `teho run`, which records from the start of the program",
             )
-        job = _ended_job(self._job, self._asked, goes_on=is_asked)
+        job = _ended_job(self._job, self._number, continues=is_requested)
         end = End(
             at=at,
             elapsed_s=round(elapsed_s, 6),
@@ -123,28 +125,28 @@ class Attached:
         return run
 
 
-def _array(asked: str) -> Mapping[str, str]:
+def _array(number: str) -> Mapping[str, str]:
     """Return the variables that name the task of an array."""
-    array, sign, task = asked.partition("_")
+    array, sign, task = number.partition("_")
     return {"SLURM_ARRAY_JOB_ID": array, "SLURM_ARRAY_TASK_ID": task} if sign else {}
 
 
-def _ended_job(job: RunningJob, asked: str, *, goes_on: bool) -> Job | None:
+def _ended_job(job: RunningJob, number: str, *, continues: bool) -> Job | None:
     """Return the job as the scheduler reports it; None if the scheduler does not answer.
 
     Args:
         job: the job.
-        asked: its id as the user gave it.
-        goes_on: whether it probably still runs. The accounting is then asked only once.
+        number: its id as the user gave it.
+        continues: whether it probably still runs. The accounting is then asked only once.
     """
-    for _ in range(1 if goes_on else _TRIES):
+    for _ in range(1 if continues else _TRIES):
         with contextlib.suppress(SchedulerError):
-            found = accounting(Slurm(), asked.partition("_")[0])
-            ended = next((one for one in found if one.id == asked and one.state.ended), None)
+            found = accounting(Slurm(), number.partition("_")[0])
+            ended = next((one for one in found if one.id == number and one.state.ended), None)
             if ended:
                 return ended
-        if not goes_on:
+        if not continues:
             time.sleep(_PAUSE_S)
     with contextlib.suppress(SchedulerError, InputError):
-        return Job(id=asked, number=job.number, state=look_up(asked)[1])
+        return Job(id=number, number=job.number, state=look_up(number)[1])
     return None

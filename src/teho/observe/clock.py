@@ -22,7 +22,7 @@ from teho.store.layout import node_file, run_file
 __all__ = ["ClockServer", "compare_clocks"]
 
 _TIME = struct.Struct("!d")
-_ASKED = 10
+_REQUESTS = 10
 _TIMEOUT_S = 2.0
 _TRIES = 30
 """One per second: a shared file system shows a new file to other nodes within this time."""
@@ -49,7 +49,7 @@ class ClockServer:
                 return
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(_TIMEOUT_S)
-                for _ in range(_ASKED):
+                for _ in range(_REQUESTS):
                     if not connection.recv(1):
                         break
                     connection.sendall(_TIME.pack(time.time()))
@@ -89,11 +89,11 @@ def ask(host: str, port: int) -> Clock:
     answers: list[tuple[float, float]] = []
     with socket.create_connection((host, port), timeout=_TIMEOUT_S) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for _ in range(_ASKED):
-            asked, began = time.time(), time.perf_counter()
+        for _ in range(_REQUESTS):
+            sent_at, began = time.time(), time.perf_counter()
             connection.sendall(b"?")
             theirs = _TIME.unpack(connection.recv(_TIME.size, socket.MSG_WAITALL))[0]
             round_trip = time.perf_counter() - began
-            answers.append((round_trip, asked + round_trip / 2 - theirs))
+            answers.append((round_trip, sent_at + round_trip / 2 - theirs))
     round_trip, ahead = min(answers)
     return Clock(ahead_s=round(ahead, 6), uncertainty_s=round(round_trip / 2, 6))

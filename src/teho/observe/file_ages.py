@@ -16,7 +16,7 @@ class FileAges:
 
     The clock of a node can differ from the clock of this machine, and on some file systems it sets
     the times of files. So what this viewer saw counts more than a time: if a sample was not there
-    when the viewer looked before, the sample is not older than that look. Only the first sample of
+    when the viewer read before, the sample is not older than that reading. Only the first sample of
     a node needs the time of its file. This time is compared with the time that the same file system
     gave to a file of this viewer.
     """
@@ -24,7 +24,7 @@ class FileAges:
     def __init__(self) -> None:
         self._ahead_s = time.time() - time.monotonic()
         """Time of the file system minus the monotonic time of this machine."""
-        self._looked_s: dict[str, float] = {}
+        self._read_s: dict[str, float] = {}
 
     def compare(self, written: Path) -> None:
         """Compare the clocks: this viewer has just written a file."""
@@ -32,7 +32,7 @@ class FileAges:
             self._ahead_s = written.stat().st_mtime - time.monotonic()
 
     def age_s(self, place: str, written_s: float) -> float:
-        """Return the age of a sample that was not there at the last look.
+        """Return the age of a sample that was not there at the last reading.
 
         Args:
             place: file or rows of a node.
@@ -40,11 +40,11 @@ class FileAges:
         """
         now_s = time.monotonic()
         by_clock_s = max(0.0, now_s + self._ahead_s - written_s)
-        return min(by_clock_s, now_s - self._looked_s.get(place, float("-inf")))
+        return min(by_clock_s, now_s - self._read_s.get(place, float("-inf")))
 
-    def looked(self, place: str) -> None:
-        """Note that the viewer has looked at a place now."""
-        self._looked_s[place] = time.monotonic()
+    def note_read(self, place: str) -> None:
+        """Note that the viewer has read a place now."""
+        self._read_s[place] = time.monotonic()
 
 
 def rows_written_s(directory: Path, node: str) -> float:

@@ -53,7 +53,7 @@ def record_process(control: int, back: int) -> None:
         for message in reader.messages():
             if "plan" in message:
                 plan = msgspec.convert(message["plan"], RecordingPlan)
-                # This process stands for the supervisor: what it starts does not count.
+                # This process replaces the supervisor: what it starts does not count.
                 own = msgspec.structs.replace(plan, supervisor_pid=os.getpid())
                 Recorder(own, reader, back, plan.supervisor_pid).run()
                 return

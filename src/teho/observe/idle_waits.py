@@ -26,7 +26,7 @@ _NODE = "node"
 _CORES_MAX = 0.2
 """A node whose program uses less than this number of cores is idle."""
 _FIRST_S = 120.0
-"""The first look comes after this time of idling, and a look each `_EVERY_S` after it."""
+"""The first check comes after this time of idling, and a check each `_EVERY_S` after it."""
 _EVERY_S = 60.0
 _WAKES = 1.0
 """A process that wakes up more often per second does something, such as a slow download."""
@@ -41,7 +41,7 @@ class IdleWaits:
     """The processes of one node while they use no core.
 
     Args:
-        share: a number from 0 to 1, other on each node: not all nodes look at the same moment.
+        share: a number from 0 to 1, other on each node: not all nodes check at the same moment.
         proc: mount point of the process file system.
     """
 
@@ -51,14 +51,14 @@ class IdleWaits:
         self._cpu_s = 0.0
         self._read_s = 0.0
         self._since_s: float | None = None
-        self._look_s = 0.0
+        self._check_s = 0.0
         self._switches: dict[int, tuple[float, int]] = {}
-        """Pid -> when it was looked at the last time, and how often it had waited before."""
+        """Pid -> when it was read the last time, and how often it had waited before."""
         self.found: IdleTime | None = None
         """What the processes wait for. None: the cores are not idle."""
 
-    def look(self, readings: Readings, pids: Collection[int], elapsed_s: float) -> bool:
-        """Look at the processes if the cores have been idle for minutes.
+    def check(self, readings: Readings, pids: Collection[int], elapsed_s: float) -> bool:
+        """Check the processes if the cores have been idle for minutes.
 
         Args:
             readings: the newest of the node.
@@ -80,10 +80,10 @@ class IdleWaits:
             return had is not None
         if self._since_s is None:
             self._since_s = elapsed_s
-            self._look_s = elapsed_s + _FIRST_S + self._delay_s
-        if elapsed_s < self._look_s:
+            self._check_s = elapsed_s + _FIRST_S + self._delay_s
+        if elapsed_s < self._check_s:
             return False
-        self._look_s = elapsed_s + _EVERY_S
+        self._check_s = elapsed_s + _EVERY_S
         before, now = self.found, self._leaves(pids, elapsed_s)
         if before is not None and before.processes == now:
             return False

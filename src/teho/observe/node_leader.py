@@ -19,7 +19,7 @@ from pathlib import Path
 
 from teho.process.json_lines import LineReader, send, wait_for
 
-__all__ = ["NodeLeader", "PeerTask", "PeerTasks", "stand_by", "visible_to_any"]
+__all__ = ["NodeLeader", "PeerTask", "PeerTasks", "report_task", "visible_to_any"]
 
 _TRIES = 20
 _BACKLOG = 4096
@@ -80,8 +80,8 @@ def _user_of(connection: socket.socket) -> int:
     return int(struct.unpack("3i", credentials)[1])
 
 
-def stand_by(
-    control: int, back: int, program_pid: int, leader: NodeLeader, apart: Sequence[int] = ()
+def report_task(
+    control: int, back: int, program_pid: int, leader: NodeLeader, helper_pids: Sequence[int] = ()
 ) -> None:
     """Report this task and its end to the node's recorder, in a task without a recorder.
 
@@ -90,13 +90,14 @@ def stand_by(
         back: write end of the pipe to the supervisor.
         program_pid: the program's process.
         leader: connected to the recorder.
-        apart: pids of the supervisor's other children, which do not belong to the program.
+        helper_pids: of the supervisor's other children, which do not belong to the program.
     """
     # Imported only after the program has started, so that the start is not delayed.
     from teho.devices.sources import visible_variables
 
     supervisor, recorder = LineReader(control), LineReader(leader.descriptor)
-    pids = {"pid": program_pid, "supervisor": os.getppid(), "apart": [os.getpid(), *apart]}
+    helpers = [os.getpid(), *helper_pids]
+    pids = {"pid": program_pid, "supervisor": os.getppid(), "helper_pids": helpers}
     visible = {name: os.environ[name] for name in visible_variables() if name in os.environ}
     send(leader.descriptor, rank=leader.rank, visible=visible, **pids)
     while not supervisor.closed:
@@ -136,7 +137,7 @@ class PeerTask:
         self.visible: dict[str, str] = {}
         """Variables that name the GPUs it sees."""
         self.supervisor = 0
-        self.apart: frozenset[int] = frozenset()
+        self.helper_pids: frozenset[int] = frozenset()
         """The supervisor's children that do not belong to the program."""
         self.has_ended = False
         self.waits = False
@@ -148,7 +149,8 @@ class PeerTask:
             if "pid" in message:
                 self.rank, self.pid = message["rank"], message["pid"]
                 self.visible = message["visible"]
-                self.supervisor, self.apart = message["supervisor"], frozenset(message["apart"])
+                self.supervisor = message["supervisor"]
+                self.helper_pids = frozenset(message["helper_pids"])
             elif "end" in message:
                 self.has_ended = self.waits = True
         if self.reader.closed and not Path(f"/proc/{self.pid}").exists():
@@ -156,7 +158,7 @@ class PeerTask:
             self.has_ended = True
 
     def report_sealing(self) -> None:
-        """Tell the task, if it waits for an answer, that the recorder seals."""
+        """Report to the task, if it waits for an answer, that the recorder seals."""
         if self.waits:
             send(self._connection.fileno(), sealing=True)
 
@@ -222,7 +224,7 @@ class PeerTasks:
             peer.read_messages()
 
     def report_sealing(self) -> None:
-        """Tell the tasks that have reported their end that the recorder seals."""
+        """Report to the tasks that have reported their end that the recorder seals."""
         for peer in self._peers:
             peer.report_sealing()
 

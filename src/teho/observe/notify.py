@@ -1,4 +1,4 @@
-"""Tells the user about a run: by a command, a mail, or a POST to a URL."""
+"""Notifies the user about a run: by a command, a mail, or a POST to a URL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST_ANSWER = 200
 
 
 class Notice(NamedTuple):
-    """What the user is told."""
+    """One notification."""
 
     event: Event
     run: str
@@ -68,7 +68,7 @@ def check_targets(targets: Sequence[str]) -> None:
 
 
 def notify(targets: Sequence[str], notice: Notice) -> list[str]:
-    """Tell each target, and return a sentence for each target that could not be told."""
+    """Notify each target, and return a sentence for each failure."""
     problems = []
     for target in targets:
         try:
@@ -113,8 +113,8 @@ def words_of(error: Exception) -> str:
     if isinstance(error, subprocess.TimeoutExpired):
         return f"no answer within {_TIMEOUT_S:g} s"
     if isinstance(error, subprocess.CalledProcessError):
-        said = (error.stderr or b"").decode(errors="replace").strip().splitlines()
-        return f"exit code {error.returncode}{f': {said[-1]}' if said else ''}"
+        errors = (error.stderr or b"").decode(errors="replace").strip().splitlines()
+        return f"exit code {error.returncode}{f': {errors[-1]}' if errors else ''}"
     if isinstance(error, URLError):
         return str(error.reason)[:_LARGEST_ANSWER]
     if isinstance(error, OSError) and error.strerror:

@@ -37,7 +37,7 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Variables that only processes of this job have; empty: Slurm's, with its number."""
     mark: str | None = None
     """Identifies the processes of this recording; see `JobProcesses`."""
-    apart: tuple[int, ...] = ()
+    helper_pids: tuple[int, ...] = ()
     """Children of the supervisor that do not belong to the program."""
     cores: tuple[int, ...] = ()
     """Logical CPUs of the allocation; empty: the recorder's."""
@@ -47,8 +47,8 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Folder on each node in which the probes of the program write; empty: without probes."""
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the program ran before the recording, and goes on after it."""
+    def continues(self) -> bool:
+        """Whether the program ran before the recording, and continues after it."""
         return bool(self.used_before)
 
     @property

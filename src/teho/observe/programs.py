@@ -20,7 +20,7 @@ _LEFT_OUT = re.compile(
 )
 """Programs that only start others, and Python, whose samples say more."""
 _MOST = 16
-"""Processes that are looked at in a sample, at most: each takes some 20 µs, and there is a sample
+"""Processes that are read in a sample, at most: each takes some 20 µs, and there is a sample
 each second."""
 _MOST_COMMANDS = 512
 _KEPT = 8
@@ -87,7 +87,11 @@ class Programs:
         """Return the programs that were seen most often, each with its most repeated command."""
         found = []
         for name, seen in self._programs.items():
-            own = [(text, one) for (of, text), one in self._commands.items() if of == name and text]
+            own = [
+                (text, one)
+                for (program, text), one in self._commands.items()
+                if program == name and text
+            ]
             text, most = max(own, key=lambda pair: len(pair[1].processes), default=("", _Seen()))
             found.append(
                 ProgramUse(

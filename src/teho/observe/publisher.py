@@ -42,7 +42,7 @@ class Publisher:
         run: the run's directory.
         node: this node's name.
         node_count: number of nodes of the recording.
-        changes: of the run; None: only this object looks for them.
+        changes: of the run; None: only this object checks for them.
     """
 
     def __init__(
@@ -52,17 +52,17 @@ class Publisher:
         self._node = node
         self._changes = changes or RunChanges(run, node_count)
         self._seen = 0
-        self._look_s = max(_RENEWED_S, self._changes.period_s)
+        self._check_period_s = max(_RENEWED_S, self._changes.period_s)
         self._file_period_s = file_period_s(node_count)
         # A viewer that cannot be reached gets only files, so its lease is read as seldom.
-        self._look_slowly_s = max(self._look_s, self._file_period_s)
-        self._expires_s = max(_EXPIRES_S, 2 * self._look_slowly_s)
+        self._slow_period_s = max(self._check_period_s, self._file_period_s)
+        self._expires_s = max(_EXPIRES_S, 2 * self._slow_period_s)
         self._period_s = node_count / _SAMPLES_PER_S
         self._phase_s = share_of(node) * self._period_s
         self._turn = -1
 
         self._viewers: dict[str, _Viewer] = {}
-        self._looked_s = self._filed_s = float("-inf")
+        self._checked_s = self._filed_s = float("-inf")
 
     def watching(self, now_s: float) -> bool:
         """Return whether a viewer waits for this sample. Reads the leases if it is time.
@@ -73,30 +73,30 @@ class Publisher:
         # A connection shows that its viewer is alive, so its lease is not read again.
         unsure = [viewer for viewer in self._viewers.values() if not viewer.is_connected]
         is_hopeless = all(viewer.is_unreachable for viewer in unsure)
-        look_s = self._look_slowly_s if is_hopeless else self._look_s
+        period_s = self._slow_period_s if is_hopeless else self._check_period_s
         if seen != self._seen:
-            self.look(now_s)
-        elif unsure and now_s - self._looked_s >= look_s:
-            self.look(now_s, known=True)
+            self.read_leases(now_s)
+        elif unsure and now_s - self._checked_s >= period_s:
+            self.read_leases(now_s, known=True)
         if not any(viewer.is_valid(now_s) for viewer in self._viewers.values()):
             return False
         turn, self._turn = self._turn, int((now_s + self._phase_s) / self._period_s)
         return turn != self._turn or self._period_s <= 1.0
 
-    def look(self, now_s: float, *, known: bool = False) -> None:
+    def read_leases(self, now_s: float, *, known: bool = False) -> None:
         """Read the leases, and connect to new viewers.
 
         Args:
             now_s: monotonic time. The clock of the viewer's machine may be another.
             known: whether to read only the leases of known viewers, and not to list the folder.
         """
-        self._looked_s = now_s
+        self._checked_s = now_s
         before, self._viewers = self._viewers, {}
         for name, lease in _leases(lease_folder(self._run), list(before) if known else None):
             viewer = self._viewers[name] = (
                 before.pop(name)
                 if name in before
-                else _Viewer(self._expires_s, max(_EXPIRES_S, 2 * self._look_s))
+                else _Viewer(self._expires_s, max(_EXPIRES_S, 2 * self._check_period_s))
             )
             viewer.renew(lease, now_s)
             if viewer.is_valid(now_s):

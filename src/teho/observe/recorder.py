@@ -122,7 +122,7 @@ class Recorder:
         self._troubles: dict[str, Trouble] = {}
         members = JobProcesses(plan.job, plan.mark, plan.job_variables) if plan.job else None
         self._tree = ProcessTree(
-            frozenset({os.getpid(), *plan.apart}), members, used_before=plan.used_before
+            frozenset({os.getpid(), *plan.helper_pids}), members, used_before=plan.used_before
         )
         if program_pid is not None and plan.supervisor_pid is not None:
             self._tree.add(program_pid, plan.supervisor_pid)
@@ -165,7 +165,7 @@ class Recorder:
         new = [peer for peer in self._peers.arrived if peer not in self._known_peers]
         for peer in new:
             self._known_peers.append(peer)
-            self._tree.add(peer.pid, peer.supervisor, peer.apart)
+            self._tree.add(peer.pid, peer.supervisor, peer.helper_pids)
         return bool(new)
 
     @property
@@ -243,10 +243,10 @@ class Recorder:
                 self._journal.append(self._sampler.cut(now))
             self._publish(readings, now)
             has_probe = self._spool is not None and not self._spool.is_empty
-            if not has_probe and self._idle.look(readings, self._sources.host.pids, now):
+            if not has_probe and self._idle.check(readings, self._sources.host.pids, now):
                 self._write_node()
             if self._traces:
-                self._traces.look(time.monotonic())
+                self._traces.check(time.monotonic())
             if has_new_peers:
                 self._reopen_sources()
                 has_new_peers = False
@@ -296,7 +296,7 @@ class Recorder:
     def _finish(self) -> None:
         now = self._elapsed()
         readings = self._read(ends=True)
-        if not (self._plan.goes_on and _is_alive(self._program_pid or 0)):
+        if not (self._plan.continues and _is_alive(self._program_pid or 0)):
             # The program has ended: its memory is not 0 but has no value.
             readings = {
                 device: {
@@ -361,7 +361,7 @@ class Recorder:
         if any("end" in message for message in self._control.messages()):
             self._has_ended = True
         elif (self._control.closed or self._is_warned) and not self._has_ended:
-            # The supervisor was killed. Its program may still run, so the recording goes on.
+            # The supervisor was killed. Its program may still run, so the recording continues.
             self._has_ended = self._is_over()
         others_run = self._peers is not None and self._peers.are_running
         if self._has_ended and not others_run:
@@ -414,7 +414,7 @@ class Recorder:
         if self._journal.flush():
             self._touched_s = self._elapsed()
         elif self._elapsed() - self._touched_s >= _TOUCH_S:
-            # A long run has minutes between two rows. The file's time shows that it goes on.
+            # A long run has minutes between two rows. The file's time shows that it continues.
             self._touched_s = self._elapsed()
             with contextlib.suppress(OSError):
                 os.utime(node_file(self._plan.run, self._plan.node))

@@ -60,7 +60,7 @@ __all__ = [
 _OTHERS_S = 5.0
 """Tasks of one step end at about the same time. A report names the tasks that are missing."""
 _ASK_S, _PARTS_PER_S = 0.1, 500.0
-"""Time between two looks whether they have ended, and files that are read for this in a second."""
+"""Time between two checks whether they have ended, and files that are read for this in a second."""
 
 
 class Recording(NamedTuple):
@@ -152,7 +152,7 @@ def describe(wanted: Wanted, started_s: float) -> Run:
         supervisor_stamp=supervisor_stamp(os.getpid()),
         period_s=wanted.period_s,
         environment=kept_environment(os.environ),
-        unasked=wanted.unasked,
+        is_automatic=wanted.is_automatic,
         versions={
             "teho": __version__,
             "python": platform.python_version(),

@@ -120,7 +120,7 @@ class RemoteRecorders:
 
     def _read_messages(self) -> None:
         for message in self._from.messages() if self._from else ():
-            node, said = str(message.get("node")), str(message.get("said", ""))
+            node, line = str(message.get("node")), str(message.get("said", ""))
             if "place" in message:
                 self._begun.add(node)
                 if not message["shared"]:
@@ -130,9 +130,9 @@ class RemoteRecorders:
             elif "trouble" in message:
                 elapsed_s = message.get("elapsed_s", 0.0)
                 self._troubles.setdefault(node, []).append((elapsed_s, message["trouble"]))
-            elif match := _REASON.search(said):
+            elif match := _REASON.search(line):
                 self._reasons.append((match.group(1) or match.group(2)).strip())
-                self._unreached += _UNREACHED.findall(said)
+                self._unreached += _UNREACHED.findall(line)
 
     @property
     def troubles(self) -> list[tuple[float, str]]:
@@ -147,8 +147,8 @@ class RemoteRecorders:
         if absent := [
             host for host in self._hosts if host not in self._begun and host not in self._troubles
         ]:
-            said = f": {self._reasons[0]}" if self._reasons else ""
-            found.append((0.0, f"no recorder started on {_names(absent)}{said}"))
+            reason = f": {self._reasons[0]}" if self._reasons else ""
+            found.append((0.0, f"no recorder started on {_names(absent)}{reason}"))
         if cut_off := sorted(self._begun - self._sealed):
             what = f"the recorders of {_names(cut_off)} did not complete their recordings"
             found.append((time.monotonic() - self._began_s, what))

@@ -25,7 +25,7 @@ _LONGEST_S = 20.0
 """Each node asks at least once in this time. Few nodes ask more often: all together ask about twice
 per second."""
 _JITTER_S = 0.1
-_SURE_LOOKS, _SURE_LOOKS_LARGE = 6, 15
+_SURE_CHECKS, _SURE_CHECKS_LARGE = 6, 15
 """A file system with a coarse clock may give two changes the same time, so a change is reported
 after this number of questions in any case. In a large job, listing a folder is more costly."""
 
@@ -49,7 +49,7 @@ def announce(run: Path) -> None:
 
 
 class RunChanges:
-    """Looks for changes of one run.
+    """Checks for changes of one run.
 
     Args:
         run: the run's directory.
@@ -62,10 +62,10 @@ class RunChanges:
     def __init__(self, run: Path, node_count: int) -> None:
         self._run = run
         self.period_s = min(max(1.0, 2.0 * (node_count - 1)), _LONGEST_S)
-        self._sure_looks = _SURE_LOOKS if node_count < MANY_NODES else _SURE_LOOKS_LARGE
-        self._asked_s = float("-inf")
+        self._sure_checks = _SURE_CHECKS if node_count < MANY_NODES else _SURE_CHECKS_LARGE
+        self._read_s = float("-inf")
         self._time_ns = 0
-        self._asked = 0
+        self._polls = 0
         self._count = 0
 
     def count(self, now_s: float) -> int:
@@ -75,12 +75,12 @@ class RunChanges:
             now_s: monotonic time.
         """
         # A sample comes a little earlier or later than a period after the sample before.
-        if now_s - self._asked_s >= self.period_s - _JITTER_S:
-            self._asked_s = now_s
+        if now_s - self._read_s >= self.period_s - _JITTER_S:
+            self._read_s = now_s
             with contextlib.suppress(OSError):
                 time_ns = self._run.stat().st_mtime_ns
-                if time_ns != self._time_ns or self._asked % self._sure_looks == 0:
+                if time_ns != self._time_ns or self._polls % self._sure_checks == 0:
                     self._count += 1
                 self._time_ns = time_ns
-                self._asked += 1
+                self._polls += 1
         return self._count

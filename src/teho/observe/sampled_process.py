@@ -61,7 +61,7 @@ class SampledProcess:
         """Samples since the last write, without those of the present stay."""
         self.stays = Stays(now_s, self.waits.account())
         self.watched: dict[Place, list[int]] = {}
-        """Place -> [how often the thread stayed there, how often it went on]."""
+        """Place -> [how often the thread stayed there, how often it continued]."""
         self.core: int | None = None
         """The core on which it ran before the sample."""
         self.shares_core = False
@@ -105,7 +105,7 @@ class SampledProcess:
         # the time of one line for the next.
         before = self.waits.account()
         slept = self.waits.sleeps()
-        key = self.unwinder.look()
+        key = self.unwinder.sample()
         call, after = self.waits.call(), self.waits.account()
         awaited = self._awaited(key, before) if call and after == before else None
         state = self._state(key, before, after, call, slept=slept)
@@ -177,7 +177,7 @@ class SampledProcess:
         for number, thread in self.unwinder.others():
             runs = number != self.pid and self.waits.runs(number)
             with contextlib.suppress(UnwindError, ValueError, IndexError, struct.error):
-                if runs and (key := self.unwinder.look_at(thread)) and not is_of_probe(key):
+                if runs and (key := self.unwinder.sample_thread(thread)) and not is_of_probe(key):
                     return (*key, (THREAD, 0))
         return ()
 

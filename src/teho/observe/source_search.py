@@ -81,7 +81,7 @@ def source_lines(
             if stack < 0:  # the file had no room for these stacks
                 continue
             frames = stacks[stack]
-            key = _beside_own(frames)
+            key = _own_and_called(frames)
             if key not in known:
                 known[key] = _Found(
                     _in_loops(frames, purity, needs),
@@ -165,7 +165,7 @@ def _tables(program: Program, own: set[str], parse: Parse) -> Tables:
     return Tables(files, imported)
 
 
-def _beside_own(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+def _own_and_called(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """Return the program's functions of a stack, and the library functions that they call."""
     is_own = [not is_library(frame.file) for frame in frames]
     outer = [*is_own, False][1:]

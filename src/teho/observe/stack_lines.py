@@ -46,7 +46,7 @@ class StackLines:
         self._size = 0
         self._is_full = False
         self._process = ""
-        self._asked: dict[str, set[tuple[str, int]]] = {}
+        self._wanted: dict[str, set[tuple[str, int]]] = {}
         """Process -> lines that are in no file, such as a notebook's."""
 
     def began(self, process: str, now_s: float) -> None:
@@ -89,7 +89,7 @@ class StackLines:
         self._append({"process": process, "stays": {**figures, "blocked_on": blocked_on}})
 
     def left(self, process: str) -> None:
-        """Add that a process has gone on."""
+        """Add that a process has continued."""
         self._append({"process": process, "stays": {}})
 
     def failed(self, process: str, why: str) -> None:
@@ -180,7 +180,7 @@ class StackLines:
         line = line or code.first_line
         text = _line_of(pid, code.file, line)
         if not text and not code.file.startswith("<"):
-            self._asked.setdefault(self._process, set()).add((code.file, line))
+            self._wanted.setdefault(self._process, set()).add((code.file, line))
         if begin is not None and end is not None:  # columns count bytes
             text = text[begin:end]
         words = text.decode("utf-8", "replace").strip()
@@ -232,14 +232,14 @@ class StackLines:
 
     def _ask_for_texts(self) -> None:
         """Ask each process for the text of its lines, in its `.seen` file."""
-        for process, places in self._asked.items():
+        for process, places in self._wanted.items():
             text = "".join(f"{line} {file}\n" for file, line in sorted(places))
             flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             with contextlib.suppress(OSError):
                 descriptor = os.open(self._path.with_name(f"{process}.seen"), flags)
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(text.encode("utf-8", "surrogateescape"))
-        self._asked = {}
+        self._wanted = {}
 
 
 def _joined(pid: int, path: str, first: int, begin: int, last: int, end: int) -> str:

@@ -220,7 +220,7 @@ class StackSampler:
         process.due_s = now_s + period_s * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
 
     def _write_stay(self, process: SampledProcess, now_s: float, *, has_left: bool) -> None:
-        """Write the samples of a process that stays in one line, or that has gone on after this.
+        """Write the samples of a process that stays in one line, or that has continued after this.
 
         Args:
             process: the process.
@@ -249,7 +249,7 @@ class StackSampler:
     def _end(self, process: SampledProcess) -> None:
         self._add_lines(process)
         status = death_of(process.pid)
-        # A process that executes another program goes on.
+        # A process that executes another program continues.
         if status is not None or not Path(f"/proc/{process.pid}").exists():
             self._lines.ended(process.name, time.monotonic(), status)
         process.close()

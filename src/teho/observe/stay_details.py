@@ -43,7 +43,7 @@ def details_of(process: SampledProcess, proc: str = "/proc") -> StayDetails:
         if number == process.pid or not process.waits.is_in_lock(number):
             continue
         with contextlib.suppress(UnwindError, ValueError, IndexError, struct.error):
-            key = process.unwinder.look_at(thread)
+            key = process.unwinder.sample_thread(thread)
             if key and not is_of_probe(key):
                 others.append(key)
     blocked_on = None

@@ -24,9 +24,9 @@ _MOST_USUAL = 16
 only stays of twice the length are written. This limits the number of writes of a run."""
 _AWAY_SHARE, _MOST_AWAY_S = 0.05, 2.0
 """A thread may leave its line for this share of the time, for at most `_MOST_AWAY_S` at a time: it
-wakes up now and then, and looks whether it still has to wait."""
+wakes up now and then, and checks whether it still has to wait."""
 _AFTER_S = 10.0
-"""A process that goes on after a stay is written once more after this time."""
+"""A process that continues after a stay is written once more after this time."""
 
 
 class Stay:

@@ -1,6 +1,6 @@
 """Passes the program's output on, and keeps its first part.
 
-A separate process does this. It goes on if Teho is killed, so that no output is lost.
+A separate process does this. It continues if Teho is killed, so that no output is lost.
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ class Supervisor:
 
         A second Ctrl-C, SIGTERM or SIGHUP ends the waiting. If tasks or nodes share a recorder,
         some of these signals are ignored: a cancelled job gets them more than once. A recorder
-        that goes on for other tasks of this node releases this one.
+        that continues for other tasks of this node releases this one.
 
         Args:
             on_wait: called again and again while the recorders seal.
@@ -322,7 +322,7 @@ class Supervisor:
 
     @property
     def _is_released(self) -> bool:
-        """Whether the recorder has ended, or goes on for other tasks."""
+        """Whether the recorder has ended, or continues for other tasks."""
         return not self._recorder or self._recorder_status is not None or self._released
 
     def _reached_group(self, number: int) -> bool:

@@ -30,7 +30,7 @@ from teho.process.isolated_call import IsolatedCall, answering
 from teho.schedulers.allocation import read_allocation
 from teho.version import __version__
 
-__all__ = ["take_survey"]
+__all__ = ["read_survey"]
 
 _DEADLINE_S = 30.0
 """Without persistence mode, a driver first wakes all GPUs. This takes seconds for each GPU."""
@@ -43,7 +43,7 @@ _NO_FIGURE = Missing(Reason.UNRECORDED, f"no value came within {_PAUSE_S * (_SAM
 _VARIABLES = ("CUDA_DEVICE_ORDER", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "GPU_DEVICE_ORDINAL")
 
 
-def take_survey(
+def read_survey(
     environment: Mapping[str, str] = os.environ,
     root: Path = Path("/"),
     deadline_s: float = _DEADLINE_S,
@@ -84,7 +84,7 @@ def take_survey(
         cpu_model=facts.cpu_model,
         visible=visible,
         system=_system(environment, root),
-        node=answers.get("node", Answers(of="node")),
+        node=answers.get("node", Answers(source="node")),
         gpus=tuple(answers[vendor] for vendor in VENDORS),
     )
 
@@ -94,7 +94,7 @@ def _answers(name: str, call: IsolatedCall) -> Answers:
     if isinstance(found, Answers):
         return found
     return Answers(
-        of=name,
+        source=name,
         state="failed",
         why=found.why,
         next_step="report this to the administrator; `dmesg` may show the driver's error",
@@ -108,7 +108,7 @@ def _driver(name: str) -> str:
 def _ask_node(environment: Mapping[str, str], root: Path, cores: tuple[int, ...]) -> Answers:
     source = HostSource(None, cores, environment, root)
     try:
-        return Answers(of="node", signals=_signals(source, "node"), notes=source.notes)
+        return Answers(source="node", signals=_signals(source, "node"), notes=source.notes)
     finally:
         source.close()
 
@@ -118,7 +118,7 @@ def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path, *, signal
         source = VENDORS[vendor].open_source(environment, root)
     except DeviceError as error:
         return Answers(
-            of=vendor,
+            source=vendor,
             state="absent",
             why=error.found,
             next_step=error.next_step,
@@ -127,7 +127,7 @@ def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path, *, signal
         )
     try:
         return Answers(
-            of=vendor,
+            source=vendor,
             devices=source.devices,
             others=other_devices(vendor, root, source.devices),
             signals=_signals(source, "gpu") if signals else {},
@@ -143,7 +143,7 @@ def _signals(source: DeviceSource, scope: Scope) -> dict[str, dict[str, Signal]]
 
     Metrics of a program's processes are left out, because no program runs.
     """
-    asked_for = [
+    requested = [
         metric.name
         for metric in metrics_of(scope)
         if not metric.per_core and not metric.name.startswith("job_")
@@ -155,10 +155,10 @@ def _signals(source: DeviceSource, scope: Scope) -> dict[str, dict[str, Signal]]
             time.sleep(_PAUSE_S)
         for id_, values in source.read(frozenset(), ends=True).items():
             newest[id_].update(values)
-        if sample and all(name in newest[id_] for id_ in ids for name in asked_for):
+        if sample and all(name in newest[id_] for id_ in ids for name in requested):
             break
     return {
-        id_: {name: _signal(newest[id_].get(name, _NO_FIGURE)) for name in asked_for} for id_ in ids
+        id_: {name: _signal(newest[id_].get(name, _NO_FIGURE)) for name in requested} for id_ in ids
     }
 
 

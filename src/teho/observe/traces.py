@@ -55,8 +55,8 @@ class Traces:
         self._packing: tuple[Path, Child] | None = None
         self._failed: set[Path] = set()
 
-    def look(self, now_s: float) -> None:
-        """Pass a new plan to the probes, if it is time to look for one.
+    def check(self, now_s: float) -> None:
+        """Pass a new plan to the probes, if it is time to check for one.
 
         Args:
             now_s: monotonic time.

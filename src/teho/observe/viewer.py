@@ -1,4 +1,4 @@
-"""Watches a run that goes on: renews a lease, and receives the samples of all its nodes."""
+"""Watches a run: renews a lease, and receives the samples of all its nodes."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _HOSTS_TRIED = 3
 _LONGEST_S = 0.2
 """Longest time for reading what has come."""
 _FILE_S, _FIRST_FILE_S = 1.0, 0.2
-"""Time between two looks for files, and the same until the first sample has come."""
+"""Time between two readings of files, and the same until the first sample has come."""
 _NODES_PER_S = 400.0
-"""In a very large job, the files are looked at less often, as the recorders send less often."""
+"""In a very large job, the files are read less often, as the recorders send less often."""
 _ROUNDED_S = 0.05
 
 
@@ -279,7 +279,7 @@ class Viewer:
             age_s = self._ages.age_s(place, written_s)
             for sample in found:
                 self._keep(sample, "recording", age_s + newest_s - sample.elapsed_s)
-        self._ages.looked(place)
+        self._ages.note_read(place)
 
     def _drop(self, connection: _Connection) -> None:
         self._open.discard(connection)
@@ -309,7 +309,7 @@ class Viewer:
             if now_s - newest_s <= (self._pause_s(known.way) if known else _RENEW_S):
                 continue
             if time.monotonic() > until_s:
-                self._filed_s = float("-inf")  # the next call goes on
+                self._filed_s = float("-inf")  # the next call continues
                 break
             self._read_s[node.name] = now_s
             self._read_recording(node)
@@ -321,7 +321,7 @@ class Viewer:
                     written_s = os.fstat(file.fileno()).st_mtime
                     sample = msgspec.json.decode(file.read(), type=LiveSample)
                     self._keep(sample, "file", self._ages.age_s(str(path), written_s))
-            self._ages.looked(str(path))
+            self._ages.note_read(str(path))
 
     def _pause_s(self, way: Way) -> float:
         """Return the age of a sample from which on the rows of its node are read again."""

@@ -23,7 +23,7 @@ class Wanted(NamedTuple):
     """Time between two samples."""
     spool: str = ""
     """Folder in which the probes of the program write; empty: without probes."""
-    unasked: bool = False
+    is_automatic: bool = False
     """Whether `teho always` records it, without a command of the user."""
 
     @property

@@ -19,7 +19,7 @@ from teho.observe.plan import Orders, RecordingPlan
 from teho.observe.recording import Recording, describe
 from teho.observe.remote_recorders import RemoteRecorders
 from teho.observe.wanted import Wanted
-from teho.schedulers.slurm.overlap import step_beside
+from teho.schedulers.slurm.overlap import step_in_job
 from teho.store.layout import create_run_directory, safe_name
 
 __all__ = ["begin_job", "start_remote_recorders", "step_of_job"]
@@ -77,7 +77,7 @@ def begin_job(
         remote = start_remote_recorders(
             job, job.others, wanted.home, run, plan, teho=teho, variables=variables
         )
-        plan = msgspec.structs.replace(plan, apart=(remote.pid,) if remote.pid else ())
+        plan = msgspec.structs.replace(plan, helper_pids=(remote.pid,) if remote.pid else ())
     return Recording(directory, run, plan if job.host else None, began=True), remote
 
 
@@ -119,7 +119,7 @@ def start_remote_recorders(
     )
     words, environment = [*teho, "record-node"], {**os.environ, RECORDER: job.number}
     return RemoteRecorders(
-        lambda some: step_beside(job.number, some, words, environment),
+        lambda some: step_in_job(job.number, some, words, environment),
         hosts,
         plan.directory,
         msgspec.to_builtins(orders),

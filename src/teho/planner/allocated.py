@@ -85,11 +85,11 @@ def _most_threads(case: Case) -> int:
 
 def unsure_cores(case: Case) -> Iterator[str]:
     """Yield in a few words why a node may give fewer cores than planned."""
-    asked, found = case.shape.cores_per_node, given_by_kind(case)
-    fewest = min((one.cores for one in found if one.cores is not None), default=asked)
-    if fewest < asked:
+    requested, found = case.shape.cores_per_node, given_by_kind(case)
+    fewest = min((one.cores for one in found if one.cores is not None), default=requested)
+    if fewest < requested:
         yield (
-            f"whether the job gets {counted(asked, 'core')} or only {fewest} on each node: on "
+            f"whether the job gets {counted(requested, 'core')} or only {fewest} on each node: on "
             "nodes with several CPUs per core, Slurm counts CPUs, not cores"
         )
 
@@ -104,9 +104,9 @@ def _has_the_cores(case: Case, kind: NodeKind) -> bool:
     cores, threads = case.shape.cores_per_node, kind.threads_per_core
     if case.cluster.dialect.gives_whole != "cpus" or case.has_whole_nodes:
         return _is_possible(case, kind, cores)
-    asked = cpus_per_core(case)
+    requested = cpus_per_core(case)
     # As far as measured, cores that are reserved for the system count here.
-    needed = cores if asked.one_thread else cores * asked.cpus / threads
+    needed = cores if requested.one_thread else cores * requested.cpus / threads
     return needed <= kind.cores and _is_possible(case, kind, 0)
 
 
@@ -141,10 +141,10 @@ def _matching_gpus(case: Case, kind: NodeKind) -> int:
 
 
 def _given(case: Case, kind: NodeKind) -> Given:
-    cores, asked = _cores(case, kind), case.shape.gpus_per_node
-    gpus = [(kind.gpu.type if kind.gpu else "", asked)] if asked else []
+    cores, requested = _cores(case, kind), case.shape.gpus_per_node
+    gpus = [(kind.gpu.type if kind.gpu else "", requested)] if requested else []
     if case.has_whole_nodes:
-        gpus = sorted((name, count or asked) for name, count in kind.all_gpus)
+        gpus = sorted((name, count or requested) for name, count in kind.all_gpus)
     return Given(
         cores=cores,
         cpus=None if cores is None else cores * kind.threads_per_core,
@@ -154,26 +154,30 @@ def _given(case: Case, kind: NodeKind) -> Given:
 
 
 def _cores(case: Case, kind: NodeKind) -> int | None:
-    usable, asked, gpus = kind.cores_for_jobs, case.shape.cores_per_node, case.shape.gpus_per_node
+    usable, requested, gpus = (
+        kind.cores_for_jobs,
+        case.shape.cores_per_node,
+        case.shape.gpus_per_node,
+    )
     each_mib = memory_mib(case.partition.max_memory_per_cpu)
     if case.has_whole_nodes:
         return usable
     if each_mib is not None and case.default_memory_is_too_much(gpus, kind):
         return None  # measured: Slurm 22.05 adds cores for the default memory of the GPUs
     if case.cluster.dialect.gives_whole == "cpus":
-        return math.ceil(asked * cpus_per_core(case).cpus / kind.threads_per_core)
+        return math.ceil(requested * cpus_per_core(case).cpus / kind.threads_per_core)
     if case.cluster.dialect.gives_whole == "sockets":
         sockets = kind.sockets or 1
         each = max(1, kind.cores // sockets)
-        needed = math.ceil(asked / each)
+        needed = math.ceil(requested / each)
         # With several sockets, or with GPUs, Slurm may allocate more sockets than needed.
         sure = needed == sockets or (needed == 1 and not gpus)
         return min(usable, needed * each) if sure else None
     memory = case.shape.memory_mib
     if each_mib and memory and cpus_per_core(case).one_thread:
         cores = math.ceil(memory / each_mib)  # one CPU of each core
-        return max(asked, cores) if cores <= usable else None
-    return asked
+        return max(requested, cores) if cores <= usable else None
+    return requested
 
 
 def _memory(case: Case, kind: NodeKind) -> int | None:

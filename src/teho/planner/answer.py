@@ -131,7 +131,7 @@ def _of_cluster(
         for option in one.options
     ]
     ranked = [option for _, option in sorted(ranks, key=lambda pair: pair[0])]
-    asked = [one for one in planned if request.partition in {None, one.partition.name}]
+    requested = [one for one in planned if request.partition in {None, one.partition.name}]
     unfit = [
         Unfit(
             cluster=cluster.name,
@@ -139,7 +139,7 @@ def _of_cluster(
             label=one.partition.title,
             refusals=tuple(_elsewhere(one, ranked, request, cluster)),
         )
-        for one in asked
+        for one in requested
         if not one.options
     ]
     return [option for option in ranked if request.partition in {None, option.partition}], unfit
@@ -273,7 +273,7 @@ def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Itera
         gpu, wanted = kind.gpu, request.gpu_type
         if request.gpus == 0 or gpu is None:
             takes = gpu is None or partition.takes_cpu_jobs
-            fits = request.gpus == 0 and kind.stands_for_node and takes
+            fits = request.gpus == 0 and kind.counts_nodes and takes
         elif wanted is None:
             fits = _is_meant(request, gpu)
         else:
@@ -316,7 +316,7 @@ def option_of(case: Case) -> Option:
     """Return the request as an option, even if it does not fit (see `refusals_of`)."""
     request, kind, shape = case.request, case.kind, case.shape
     gpu = kind.gpu if request.gpus else None
-    asked = cpus_per_core(case)
+    requested = cpus_per_core(case)
     return Option(
         cluster=case.cluster.name,
         scheduler=case.cluster.scheduler,
@@ -333,8 +333,8 @@ def option_of(case: Case) -> Option:
         cpus_per_task=shape.cpus_per_task,
         parallel_environment=environment_of(case),
         gpus_named=shape.gpus_per_node // shape.cores_per_node if gpu and gpu.per_slot else None,
-        cpus_per_core=asked.cpus,
-        one_thread=asked.one_thread,
+        cpus_per_core=requested.cpus,
+        one_thread=requested.one_thread,
         memory_mib=shape.memory_mib,
         memory_per_gpu=case.default_memory_is_too_much(shape.gpus_per_node),
         given=given_to(case),

@@ -60,7 +60,7 @@ def cost_of(case: Case, elapsed_s: float | None = None) -> Cost | None:
         return Cost(amount=0.0, unit="", sum="", source=partition.source)
     given = given_to(case)
     billing = case.cluster.billing[partition.billing]
-    needed = {term.of for term in (*billing.sum, *billing.largest)}
+    needed = {term.quantity for term in (*billing.sum, *billing.largest)}
     if (
         ("cores" in needed and given.cores is None)
         or ("cpus" in needed and given.cpus is None)

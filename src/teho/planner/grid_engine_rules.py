@@ -21,7 +21,7 @@ from teho.units import counted, format_mib
 
 __all__ = ["environment_of", "grid_engine_refusals", "unknown_to_grid_engine"]
 
-_ASKED = "`qconf`, read just now"
+_QCONF = "`qconf`, read just now"
 _STATES = {
     "DISABLED": "the queue starts no jobs",
     "SUSPENDED": "the jobs of the queue are paused",
@@ -79,7 +79,7 @@ def _project(case: Case) -> Iterator[Refusal]:
         sentence = "the job names no project, and you have no default project"
     if sentence:
         instead = f"--account {names[0]}" if names else ""
-        yield Refusal(kind="account", sentence=sentence, source=_ASKED, instead=instead)
+        yield Refusal(kind="account", sentence=sentence, source=_QCONF, instead=instead)
         return
     if named is not None:  # otherwise `unknown_to_grid_engine` reports it
         lists = (partition.accounts, partition.denied_accounts)
@@ -156,13 +156,13 @@ def _other_cores(case: Case) -> str:
 
 def _quotas(case: Case) -> Iterator[Refusal]:
     shape, gpu = case.shape, case.kind.gpu
-    asked = {"cores": shape.cores_per_node, "memory": shape.memory_mib or 0}
+    requested = {"cores": shape.cores_per_node, "memory": shape.memory_mib or 0}
     if gpu:
-        asked[f"gpu:{gpu.type}"] = shape.gpus_per_node
+        requested[f"gpu:{gpu.type}"] = shape.gpus_per_node
     for rule in _rules(case).rules:
         scope = "per node" if rule.per_node else "for all jobs together"
         for what, most in rule.limits.items():
-            number = asked.get(what, 0)
+            number = requested.get(what, 0)
             if number > most:
                 limit = f"{_amount(what, most)} {scope} (resource quota {rule.name!r})"
                 yield above("limit", _amount(what, number), limit, rule.source)

@@ -79,9 +79,9 @@ def _launcher(case: Case) -> Iterator[Refusal]:
 def _options_of_slurm(case: Case) -> Iterator[Refusal]:
     names = ("qos", "reservation", "licenses", "exclusive")
     known = case.scheduler.request_options
-    asked = [name for name in names if getattr(case.request, name) and name not in known]
-    if asked:
-        options = ", ".join(f"--{name}" for name in asked)
+    requested = [name for name in names if getattr(case.request, name) and name not in known]
+    if requested:
+        options = ", ".join(f"--{name}" for name in requested)
         yield Refusal(
             kind="slurm_alone",
             sentence=f"only Slurm has {options}, but {case.cluster.title} uses "
@@ -112,12 +112,12 @@ def _gpus(case: Case) -> Iterator[Refusal]:
             instead=f"{shape.gpus_per_node * shape.nodes} GPUs",
         )
     yield from _gpus_per_node(case)
-    asked = counted(request.gpus, "GPU")
+    requested = counted(request.gpus, "GPU")
     most, minimum = least(partition.max_gpus, gpu.max_per_job), partition.min_gpus
     if most is not None and request.gpus > most:
-        yield above("too_many_gpus", asked, f"{most} per job", source)
+        yield above("too_many_gpus", requested, f"{most} per job", source)
     if minimum is not None and request.gpus < minimum:
-        yield below("too_few_gpus", asked, minimum, source)
+        yield below("too_few_gpus", requested, minimum, source)
     yield from _gpu_counts(case)
 
 
@@ -141,21 +141,21 @@ def _gpus_per_node(case: Case) -> Iterator[Refusal]:
     partition, kind, shape = case.partition, case.kind, case.shape
     count, most = shape.gpus_per_node, case.most_per_node
     nodes = f"each of {counted(shape.nodes, 'node')}" if shape.nodes > 1 else "one node"
-    asked = f"{counted(count, 'GPU')} on {nodes}"
+    requested = f"{counted(count, 'GPU')} on {nodes}"
     if most is not None and count > most:
         needed, allowed = fewest_nodes(case.request.gpus, most), _most_nodes(case)
         source = partition.source if most == partition.max_gpus_per_node else kind.source
         instead = f"--nodes {needed}" if allowed is None or needed <= allowed else ""
-        yield above("too_many_gpus_per_node", asked, f"{most} per node", source, instead)
+        yield above("too_many_gpus_per_node", requested, f"{most} per node", source, instead)
     fewest = partition.min_gpus_per_node
     if fewest is not None and count < fewest:
-        yield below("too_few_gpus_per_node", asked, f"{fewest} per node", partition.source)
+        yield below("too_few_gpus_per_node", requested, f"{fewest} per node", partition.source)
     whole = kind.gpu.count if kind.gpu else None
     if partition.whole_nodes_if_several and shape.nodes > 1 and whole and count < whole:
         yield Refusal(
             kind="not_whole_nodes",
-            sentence=f"the job requests {asked}; a job on several nodes in {case.where} must use "
-            f"whole nodes, with {whole} GPUs each",
+            sentence=f"the job requests {requested}; a job on several nodes in {case.where} must "
+            f"use whole nodes, with {whole} GPUs each",
             source=partition.source,
             instead=f"--nodes {fewest_nodes(case.request.gpus, whole)}",
         )
@@ -190,7 +190,7 @@ def _next_count(case: Case, multiple: int) -> str:
 
 def _nodes(case: Case) -> Iterator[Refusal]:
     partition, kind, nodes = case.partition, case.kind, case.shape.nodes
-    asked, existing = counted(nodes, "node"), case.node_count
+    requested, existing = counted(nodes, "node"), case.node_count
     if existing is not None and nodes > existing:
         existing = _nodes_of_possible_kinds(case)
     for most, source in ((_most_nodes(case), partition.source), (existing, kind.source)):
@@ -200,18 +200,18 @@ def _nodes(case: Case) -> Iterator[Refusal]:
             helps = more is not None and most < nodes <= more
             other = f"an account that begins with {prefixes} may have {more} nodes"
             instead = other if helps else ""
-            yield above("too_many_nodes", asked, most, source, instead)
+            yield above("too_many_nodes", requested, most, source, instead)
             return
     working = _nodes_in_service(case)
     if working is not None and nodes > working:
         yield Refusal(
             kind="nodes_out_of_service",
-            sentence=f"the job requests {asked}; only {counted(working, 'such node')} in "
+            sentence=f"the job requests {requested}; only {counted(working, 'such node')} in "
             f"{case.where} {'is' if working == 1 else 'are'} in service now",
             source="`sinfo`, read just now",
         )
     elif nodes < partition.min_nodes:
-        yield below("too_few_nodes", asked, partition.min_nodes, partition.source)
+        yield below("too_few_nodes", requested, partition.min_nodes, partition.source)
 
 
 def _nodes_of_possible_kinds(case: Case) -> int | None:
@@ -221,7 +221,7 @@ def _nodes_of_possible_kinds(case: Case) -> int | None:
     """
     total = 0
     for kind in possible_kinds(case):
-        if not case.request.gpus and not kind.stands_for_node:
+        if not case.request.gpus and not kind.counts_nodes:
             continue
         count = case.partition.node_counts.get(kind.name, kind.count)
         if count is None:
@@ -246,18 +246,18 @@ def _nodes_in_service(case: Case) -> int | None:
 
 
 def _time(case: Case) -> Iterator[Refusal]:
-    partition, limits, asked_s = case.partition, case.limits, case.shape.time_s
-    asked, source = f"a time of {format_duration(asked_s)}", partition.source
-    if limits.time_s is not None and asked_s > limits.time_s:
+    partition, limits, requested_s = case.partition, case.limits, case.shape.time_s
+    requested, source = f"a time of {format_duration(requested_s)}", partition.source
+    if limits.time_s is not None and requested_s > limits.time_s:
         limit = f"{format_duration(limits.time_s)} ({limits.time_setter})"
-        yield above("too_long", asked, limit, LIMITS_SOURCE)
-    most = partition.max_time if limits.partition_time_holds else None
-    if most and asked_s > seconds(most):
-        yield above("too_long", asked, format_duration(seconds(most)), source)
+        yield above("too_long", requested, limit, LIMITS_SOURCE)
+    most = partition.max_time if limits.partition_time_applies else None
+    if most and requested_s > seconds(most):
+        yield above("too_long", requested, format_duration(seconds(most)), source)
     least_time = partition.min_time
-    if least_time and asked_s < seconds(least_time):
+    if least_time and requested_s < seconds(least_time):
         minimum = format_duration(seconds(least_time))
-        yield below("too_short", asked, minimum, source, f"--time {least_time}")
+        yield below("too_short", requested, minimum, source, f"--time {least_time}")
 
 
 _CHECKS = (

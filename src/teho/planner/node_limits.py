@@ -25,7 +25,7 @@ def node_refusals(case: Case) -> Iterator[Refusal]:
 def _cores(case: Case) -> Iterator[Refusal]:
     request, partition, kind, shape = case.request, case.partition, case.kind, case.shape
     usable, cores, most = kind.cores_for_jobs, shape.cores_per_node, partition.max_cores_per_node
-    asked = f"{counted(cores, 'core')} on a node{_why_so_many(case)}"
+    requested = f"{counted(cores, 'core')} on a node{_why_so_many(case)}"
     if "cores" in case.automatic and (request.cpus_per_gpu or request.cpus) is not None:
         yield Refusal(
             kind="cores_are_automatic",
@@ -39,12 +39,13 @@ def _cores(case: Case) -> Iterator[Refusal]:
         fair = usable // shape.gpus_per_node if shape.gpus_per_node else 0
         yield Refusal(
             kind="too_many_cores_per_node",
-            sentence=f"the job requests {asked}, but jobs can have at most {usable}{kept} cores",
+            sentence=f"the job requests {requested}, but jobs can have at most {usable}{kept} "
+            "cores",
             source=kind.source,
             instead=f"--cpus-per-gpu {fair}" if fair else "",
         )
     elif most is not None and cores > most:
-        yield above("too_many_cores_per_node", asked, most, partition.source)
+        yield above("too_many_cores_per_node", requested, most, partition.source)
     elif most is not None and most < usable and case.has_whole_nodes and _is_slurms(case):
         # Slurm allocates no node whole if MaxCPUsPerNode is less than the node has.
         yield Refusal(
@@ -66,12 +67,12 @@ def _cpus(case: Case) -> Iterator[Refusal]:
     gpus, cores, source = shape.gpus_per_node, shape.cores_per_node, partition.source
     threads, per_core = case.kind.threads_per_core, cpus_per_core(case).cpus
     cpus = cores * per_core
-    asked = f"{counted(cpus, 'CPU')}{f' ({threads} per core)' if threads > 1 else ''} on a node"
+    requested = f"{counted(cpus, 'CPU')}{f' ({threads} per core)' if threads > 1 else ''} on a node"
 
     def too_many_for_memory(kind: str, counts: str, most: int, instead: str) -> Refusal:
         return Refusal(
             kind=kind,
-            sentence=f"the job requests {asked}, but the memory of the node is enough for only "
+            sentence=f"the job requests {requested}, but the memory of the node is enough for only "
             f"{counted(most, 'CPU')}: {counts}, and ignores `--mem`",
             source=source,
             instead=instead,
@@ -91,14 +92,14 @@ def _cpus(case: Case) -> Iterator[Refusal]:
         yield too_many_for_memory("memory_of_whole_node", counts, most, instead)
     most = partition.max_cpus_per_node
     if most is not None and cpus > most:
-        yield above("too_many_cores_per_node", asked, most, source)
+        yield above("too_many_cores_per_node", requested, most, source)
     most, of_job = partition.max_cores, cores * shape.nodes
     if most is not None and of_job > most:
         yield above("too_many_cores", f"{of_job} cores", f"{most} per job", source)
     if share and share.enforced and share.cores and cores > share.cores * gpus:
-        asked, fair = f"{counted(cores, 'core')} for {counted(gpus, 'GPU')}", share.cores
+        requested, fair = f"{counted(cores, 'core')} for {counted(gpus, 'GPU')}", share.cores
         instead = f"--cpus-per-gpu {fair}"
-        yield above("cores_above_share", asked, f"{fair} per GPU", share.source, instead)
+        yield above("cores_above_share", requested, f"{fair} per GPU", share.source, instead)
 
 
 def _why_so_many(case: Case) -> str:
@@ -139,13 +140,13 @@ def _memory(case: Case) -> Iterator[Refusal]:
     memory = memory_with_all_gpus(case)
     if memory is None:
         return
-    asked = f"{format_mib(memory)} of memory"
+    requested = f"{format_mib(memory)} of memory"
     for text, source in ((partition.max_memory, partition.source), (kind.memory, kind.source)):
         most = memory_mib(text)
         if most is not None and memory > most:
             yield Refusal(
                 kind="too_much_memory",
-                sentence=f"the job requests {asked} on a node, more "
+                sentence=f"the job requests {requested} on a node, more "
                 f"than the {format_mib(most)} that jobs can have",
                 source=source,
                 instead=f"--mem {mib_text(most)}",
@@ -154,8 +155,8 @@ def _memory(case: Case) -> Iterator[Refusal]:
     each = memory_mib(share.memory) if share and share.enforced else None
     if share and each and memory > each * gpus:
         limit, instead = f"{format_mib(each)} per GPU", f"--mem {mib_text(each * gpus)}"
-        asked = f"{asked} for {counted(gpus, 'GPU')}"
-        yield above("memory_above_share", asked, limit, share.source, instead)
+        requested = f"{requested} for {counted(gpus, 'GPU')}"
+        yield above("memory_above_share", requested, limit, share.source, instead)
 
 
 def _memory_source(case: Case) -> str:
@@ -188,7 +189,7 @@ def _disk(case: Case) -> Iterator[Refusal]:
         (disk.max_gib, disk.source),
     )
     # The script's options take whole GiB, so it rounds up.
-    written, asked = (
+    written, requested = (
         wanted if disk.per_core else math.ceil(wanted),
         f"{wanted:.4g} GiB of local disk",
     )
@@ -196,11 +197,11 @@ def _disk(case: Case) -> Iterator[Refusal]:
         if most is not None and written > most:
             yield Refusal(
                 kind="too_much_local_disk",
-                sentence=f"the job requests {asked}, more than "
+                sentence=f"the job requests {requested}, more than "
                 f"the {most:.4g} GiB that jobs can have on a node",
                 source=source,
             )
             return
     if disk.min_gib is not None and wanted < disk.min_gib:
         minimum, instead = f"{disk.min_gib:.4g} GiB", f"--local-disk {disk.min_gib:g}GiB"
-        yield below("too_little_local_disk", asked, minimum, disk.source, instead)
+        yield below("too_little_local_disk", requested, minimum, disk.source, instead)

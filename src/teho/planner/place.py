@@ -203,4 +203,6 @@ class Case(Place, frozen=True, kw_only=True, dict=True):
         if billing is None or counted is not None or not self.memory_is_left_to_the_site:
             return False
         terms = (*billing.sum, *billing.largest)
-        return self.default_memory_mib is None and any(term.of == "memory_gib" for term in terms)
+        return self.default_memory_mib is None and any(
+            term.quantity == "memory_gib" for term in terms
+        )

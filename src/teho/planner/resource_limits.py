@@ -90,7 +90,7 @@ def _comparisons(case: Case) -> Iterator[_Comparison]:
     for given, most, per in (
         (of_job, limits.job, "per job"),
         (of_node, limits.node, "per node"),
-        (of_job | _asked_of_whole_nodes(case), limits.least, ""),
+        (of_job | _requested_of_whole_nodes(case), limits.least, ""),
     ):
         for what, limit in most.items():
             yield _Comparison(what, limit, given.get(what), per)
@@ -106,7 +106,7 @@ def _given(case: Case) -> dict[str, _Range]:
     return found
 
 
-def _asked_of_whole_nodes(case: Case) -> dict[str, _Range]:
+def _requested_of_whole_nodes(case: Case) -> dict[str, _Range]:
     """Return the request of a job on whole nodes, which is less than its allocation.
 
     Slurm 22.05 compares a minimum with the request when the job is submitted.

@@ -226,7 +226,7 @@ class _Layout(Place, frozen=True, kw_only=True, dict=True):
         if self.request.time_s is not None:
             return self.request.time_s
         limits, most = self.limits, [DEFAULT_TIME_S]
-        if self.partition.max_time is not None and limits.partition_time_holds:
+        if self.partition.max_time is not None and limits.partition_time_applies:
             most.append(seconds(self.partition.max_time))
         if limits.time_s is not None:
             most.append(limits.time_s)

@@ -39,7 +39,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     least: dict[str, Limit] = {}
     time_s: float | None = None
     time_setter: str = ""
-    partition_time_holds: bool = True
+    partition_time_applies: bool = True
     unread_account: str = ""
     """An account whose limits the user may not read."""
 
@@ -87,7 +87,7 @@ def limits_for(
         time_s=time_s,
         time_setter=setter,
         # Only the job's QOS lifts this limit. The partition's QOS does not (Slurm 22.05).
-        partition_time_holds=job_qos is None or "PartitionTimeLimit" not in job_qos.flags,
+        partition_time_applies=job_qos is None or "PartitionTimeLimit" not in job_qos.flags,
         unread_account=own.account if own and own.max_of_account is None else "",
     )
 

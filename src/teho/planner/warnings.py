@@ -141,11 +141,11 @@ def _share(case: Case) -> Iterator[Advice]:
         return
     gpus = shape.gpus_per_node
 
-    def excess(kind: str, asked: str, fair: str, fair_shape: Shape) -> Advice:
+    def excess(kind: str, requested: str, fair: str, fair_shape: Shape) -> Advice:
         what = kind.partition("_")[0]
         return Advice(
             kind=kind,
-            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}, but this cluster "
+            sentence=f"the job requests {requested} for {counted(gpus, 'GPU')}, but this cluster "
             f"intends {fair} for {counted(gpus, 'GPU')}. Other GPUs of the node may stay "
             f"unused, because the job takes their {what}{_dearer(case, fair, fair_shape)}",
             source=share.source,
@@ -154,13 +154,13 @@ def _share(case: Case) -> Iterator[Advice]:
     if share.cores and shape.cores_per_node > share.cores * gpus:
         cores = max(1, share.cores * gpus // shape.tasks_per_node)
         fair = msgspec.structs.replace(shape, cpus_per_task=cores)
-        asked = f"{shape.cores_per_node} cores"
-        yield excess("cores_above_share", asked, counted(share.cores * gpus, "core"), fair)
+        requested = f"{shape.cores_per_node} cores"
+        yield excess("cores_above_share", requested, counted(share.cores * gpus, "core"), fair)
     memory, fair_mib = shape.memory_mib, (memory_mib(share.memory) or 0) * gpus
     if fair_mib and memory and memory > fair_mib:
         fair = msgspec.structs.replace(shape, memory_mib=fair_mib)
-        asked = f"{format_mib(memory)} of memory"
-        yield excess("memory_above_share", asked, f"{format_mib(fair_mib)} of memory", fair)
+        requested = f"{format_mib(memory)} of memory"
+        yield excess("memory_above_share", requested, f"{format_mib(fair_mib)} of memory", fair)
 
 
 def _dearer(case: Case, fair: str, shape: Shape) -> str:
@@ -176,13 +176,13 @@ def _dearer(case: Case, fair: str, shape: Shape) -> str:
 
 def _memory(case: Case) -> Iterator[Advice]:
     request, nodes = case.request, case.shape.nodes
-    asked = request.memory_mib
+    requested = request.memory_mib
     relative = request.memory_per_core_mib is not None or request.memory_per_gpu_mib is not None
-    if asked is not None and nodes > 1 and not relative:
+    if requested is not None and nodes > 1 and not relative:
         yield Advice(
             kind="memory_is_per_node",
-            sentence=f"`--mem` is per node: {format_mib(asked)} on each of {nodes} nodes, "
-            f"{format_mib(asked * nodes)} in all",
+            sentence=f"`--mem` is per node: {format_mib(requested)} on each of {nodes} nodes, "
+            f"{format_mib(requested * nodes)} in all",
             source="`man sbatch`: --mem is the memory required per node",
         )
 
@@ -241,14 +241,14 @@ def _given(case: Case) -> Iterator[Advice]:
             f"{counted(shape.cores_per_node, 'core')} and gets {cores} on each node",
             source=case.cluster.dialect.source,
         )
-    asked = request.cpus_per_gpu and request.cpus_per_gpu * shape.gpus_per_node
-    asked = asked or (request.cpus and math.ceil(request.cpus / shape.nodes))
+    requested = request.cpus_per_gpu and request.cpus_per_gpu * shape.gpus_per_node
+    requested = requested or (request.cpus and math.ceil(request.cpus / shape.nodes))
     each = partition.max_memory_per_cpu
-    if asked and each and shape.cores_per_node >= asked + shape.tasks_per_node:
+    if requested and each and shape.cores_per_node >= requested + shape.tasks_per_node:
         yield Advice(
             kind="cores_for_memory",
-            sentence=f"the job gets {shape.cores_per_node} cores instead of {asked}, because it "
-            f"requests more than {format_mib(memory_mib(each) or 0)} of memory per CPU",
+            sentence=f"the job gets {shape.cores_per_node} cores instead of {requested}, because "
+            f"it requests more than {format_mib(memory_mib(each) or 0)} of memory per CPU",
             source=partition.source,
         )
     if not request.gpus and case.kind.gpu:

@@ -166,11 +166,11 @@ class Child:
         return self._problem or ""
 
     def _reap(self, status: int) -> None:
-        said = os.read(self._read_end, _LONGEST_PROBLEM_BYTES).decode(errors="replace")
+        problem = os.read(self._read_end, _LONGEST_PROBLEM_BYTES).decode(errors="replace")
         os.close(self._read_end)
         code = os.waitstatus_to_exitcode(status)
         killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
-        self._problem = said or killed or (f"exit code {code}" if code else "")
+        self._problem = problem or killed or (f"exit code {code}" if code else "")
 
 
 def _report(work: Callable[[], object], write_end: int) -> None:
@@ -178,6 +178,6 @@ def _report(work: Callable[[], object], write_end: int) -> None:
     try:
         work()
     except BaseException as error:
-        said = str(error) if isinstance(error, (OSError, TehoError)) else repr(error)
-        os.write(write_end, (said or repr(error)).encode()[:_LONGEST_PROBLEM_BYTES])
+        problem = str(error) if isinstance(error, (OSError, TehoError)) else repr(error)
+        os.write(write_end, (problem or repr(error)).encode()[:_LONGEST_PROBLEM_BYTES])
         raise

@@ -44,13 +44,13 @@ class IsolatedCall:
     """A call that starts at once. Its process and all processes that it starts are one group.
 
     Args:
-        asked: what is asked, for messages: `the NVIDIA driver`.
+        subject: what is asked, for messages: `the NVIDIA driver`.
         ask: runs in the new process; writes the answer, as JSON, to the pipe that it is given.
         deadline_s: seconds until the call counts as hung.
     """
 
-    def __init__(self, asked: str, ask: Callable[[int], None], deadline_s: float) -> None:
-        self._asked = asked
+    def __init__(self, subject: str, ask: Callable[[int], None], deadline_s: float) -> None:
+        self._subject = subject
         self._deadline_s = deadline_s
         self._until_s = time.monotonic() + deadline_s
         self._pipe, write_end = os.pipe()
@@ -58,7 +58,7 @@ class IsolatedCall:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             end_s = math.ceil(deadline_s) + _GRACE_S
-            self._pid = fork_child(partial(_ask, asked, ask, write_end, mask, end_s))
+            self._pid = fork_child(partial(_ask, subject, ask, write_end, mask, end_s))
             with contextlib.suppress(OSError):
                 os.setpgid(self._pid, self._pid)
             _asking[self._pid] = os.getpid()
@@ -75,7 +75,7 @@ class IsolatedCall:
             return msgspec.json.decode(data, type=form)
         except msgspec.MsgspecError:
             shown = data[:60].decode(errors="replace")
-            return NoAnswer(f"{self._asked} answered {shown!r}, which Teho does not understand")
+            return NoAnswer(f"{self._subject} answered {shown!r}, which Teho does not understand")
 
     def output(self) -> bytes | NoAnswer:
         """Wait for the output. After the deadline the process group is killed."""
@@ -84,13 +84,15 @@ class IsolatedCall:
             _end(self._pid)
         code = self._exit_code(until_s=self._until_s if in_time else 0.0)
         if not in_time:
-            why = f"{self._asked} did not answer within {self._deadline_s:g} s"
+            why = f"{self._subject} did not answer within {self._deadline_s:g} s"
         elif data.startswith(_ERROR):
             why = data[1:].decode(errors="replace")
         elif code < 0:
-            why = f"the process that asked {self._asked} was ended by {signal.Signals(-code).name}"
+            why = (
+                f"the process that asked {self._subject} was ended by {signal.Signals(-code).name}"
+            )
         elif code and not data:
-            why = f"the process that asked {self._asked} failed: {code}"
+            why = f"the process that asked {self._subject} failed: {code}"
         else:
             return data
         return NoAnswer(why)
@@ -157,7 +159,7 @@ def executing(command: Sequence[str], environment: Mapping[str, str]) -> Callabl
 
 
 def _ask(
-    asked: str,
+    subject: str,
     ask: Callable[[int], None],
     write_end: int,
     mask: Collection[int],
@@ -181,5 +183,5 @@ def _ask(
         os.write(error_end, _ERROR + error.found.encode())
         raise
     except Exception as error:
-        os.write(error_end, _ERROR + f"asking {asked} failed: {error!r}".encode())
+        os.write(error_end, _ERROR + f"asking {subject} failed: {error!r}".encode())
         raise

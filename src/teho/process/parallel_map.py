@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from teho.process.child import fork_child
 
-__all__ = ["beside", "parallel_map"]
+__all__ = ["in_child", "parallel_map"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,7 +44,7 @@ def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
     return [done[place % count][place // count] for place in range(len(things))]
 
 
-def beside(work: Callable[[], R]) -> Callable[[], R]:
+def in_child(work: Callable[[], R]) -> Callable[[], R]:
     """Start some work in a child process, and return a function that waits for its result.
 
     If there is only one core, if this process has other threads, or if the child fails, the

@@ -72,7 +72,7 @@ def _copy(trace: Path, to: Path) -> None:
 
 
 def _to_folder(traces: Sequence[Path], to: Path) -> Iterator[str]:
-    """Write the files for XProf, and beside them the traces for other viewers."""
+    """Write the files for XProf, and next to them the traces for other viewers."""
     from teho.profile.xplane import write_xspace
 
     for trace in traces:

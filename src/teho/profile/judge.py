@@ -230,14 +230,14 @@ def _waiting(traces: Sequence[Trace]) -> _Waiting | None:
 def _verdict(traces: Sequence[Trace]) -> str:
     devices = _devices(traces)
     waiting = _waiting(traces)
-    said = ""
+    sentence = ""
     if waiting:
         share = format_quantity(100 * waiting.share, "%")
         a_step = "a step" if all(trace.step_count for trace in traces) else "the time"
         whom = f"for {trace_name(waiting.last, traces)}" if waiting.last else "for each other"
         others = "other " if waiting.last else ""
-        said = f"For {share} of {a_step}, the {others}ranks waited {whom}. "
-    return said + (_of_devices(traces, devices) if devices else _without_gpu(traces))
+        sentence = f"For {share} of {a_step}, the {others}ranks waited {whom}. "
+    return sentence + (_of_devices(traces, devices) if devices else _without_gpu(traces))
 
 
 def _of_devices(traces: Sequence[Trace], devices: Sequence[DeviceUse]) -> str:
@@ -283,14 +283,15 @@ def _because(reasons: Sequence[IdleReason], mean: Parts, a_step: str) -> str:
 def _without_gpu(traces: Sequence[Trace]) -> str:
     """Return the verdict on traces without work of a GPU."""
     found = [one for trace in traces for one in trace.operators]
-    said = "The trace has no work of a GPU"
+    sentence = "The trace has no work of a GPU"
     if not found:
-        return f"{said} and no operator of PyTorch."
+        return f"{sentence} and no operator of PyTorch."
     top = max(found, key=lambda one: one.self_s)
     total_s = sum(one.self_s for one in found)
     share = format_quantity(percent_of(top.self_s, total_s), "%")
     return (
-        f"{said}. On the CPU, {top.name} took the most time: {share} of the time of all operators."
+        f"{sentence}. On the CPU, {top.name} took the most time: {share} of the time of all "
+        "operators."
     )
 
 

@@ -144,7 +144,7 @@ class Loaded:
         self.groups: dict[int, str] = {}
         """Process group of a collective on a device, by its correlation number."""
         self.values: dict[str, Any] = {}
-        """Values beside the events."""
+        """Values outside of the events."""
         self.unread = 0
         self.events = 0
 

@@ -59,7 +59,7 @@ def _amounts(
     first, last = bisect_left(events.times, window[0]), bisect_right(events.times, window[1])
     alive: dict[int, int] = {}
     known: _Amounts = Counter()
-    of: dict[int, MemoryPhase] = {}
+    allocated_in: dict[int, MemoryPhase] = {}
 
     def phase_of(place: int) -> MemoryPhase:
         return phases.at(threads[events.threads[place]], events.times[place])
@@ -73,17 +73,17 @@ def _amounts(
         else:
             alive.pop(events.addresses[place], None)
     for place in alive.values():
-        of[place] = phase_of(place)
-        known[of[place]] += events.sizes[place]
+        allocated_in[place] = phase_of(place)
+        known[allocated_in[place]] += events.sizes[place]
     yield window[0], now(peak.level_before(first))
     for place in range(first, last):
         gone = alive.pop(events.addresses[place], None)
         if gone is not None:
-            known[of.pop(gone)] -= events.sizes[gone]
+            known[allocated_in.pop(gone)] -= events.sizes[gone]
         if events.sizes[place] > 0:
             alive[events.addresses[place]] = place
-            of[place] = phase_of(place)
-            known[of[place]] += events.sizes[place]
+            allocated_in[place] = phase_of(place)
+            known[allocated_in[place]] += events.sizes[place]
         yield events.times[place], now(peak.levels[place])
 
 

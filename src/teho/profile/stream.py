@@ -26,12 +26,12 @@ Number = Union[int, float, str, None]
 _PIECE_BYTES = 1 << 20
 """Size of the pieces in which a file is read."""
 _LARGEST_BYTES = 64 << 20
-"""Largest size of one event, or of one value beside the events."""
+"""Largest size of one event, or of one value outside of the events."""
 _GZIP = b"\x1f\x8b"
 _CUT = re.compile(rb"\}\s*,")
 """The end of an object in a list; it may also be inside an event, or inside a text."""
 _TAIL_BYTES = 1 << 15
-"""Size of the end of a piece in which cuts are looked for."""
+"""Size of the end of a piece in which cuts are searched."""
 _TRIES = 8
 """Number of cuts that are tried from the end of a piece."""
 _NOT_FINITE = re.compile(rb'(":\s*)(?:[-+]?(?:nan|inf|infinity))(?=\s*[,}])', re.IGNORECASE)
@@ -89,12 +89,12 @@ _ONE = msgspec.json.Decoder(Event)
 
 
 class EventStream:
-    """The events of one file, in batches, and the values beside them."""
+    """The events of one file, in batches, and the values outside of them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.values: dict[str, Any] = {}
-        """Values beside the events that have been read so far, such as `deviceProperties`."""
+        """Values outside of the events that have been read so far, such as `deviceProperties`."""
         self.unread = 0
         """Number of events without the form of an event."""
         self.has_events = False

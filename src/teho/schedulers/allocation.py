@@ -55,18 +55,18 @@ def read_allocation(
     limits = {source: limit for source, limit in sources if limit is not None}
     # If two limits are equal, the first source counts.
     source = min(limits, key=limits.__getitem__, default="")
-    asked = facts.get("cores_asked")
-    if cpu_quota is not None and cpu_quota < min(len(cores), asked or len(cores)):
+    requested = facts.get("cores_asked")
+    if cpu_quota is not None and cpu_quota < min(len(cores), requested or len(cores)):
         facts["cores_asked"] = math.ceil(cpu_quota)
         variables.notes.append(
             f"The container or cgroup may run on {len(cores)} CPUs, but its limit is the CPU time "
             f"of {cpu_quota:g} CPUs. So CPU values per core include the work of other programs."
         )
-    elif asked is not None and len(cores) > asked:
+    elif requested is not None and len(cores) > requested:
         has = "has" if "cores" in facts.get("with_gpus", ()) else "requested"
         variables.notes.append(
-            f"The job {has} {asked} CPUs on this node but may run on {len(cores)} CPUs: the job is "
-            "not bound to its CPUs. So CPU values per core include the work of other jobs."
+            f"The job {has} {requested} CPUs on this node but may run on {len(cores)} CPUs: the "
+            "job is not bound to its CPUs. So CPU values per core include the work of other jobs."
         )
     return Allocation(
         **facts,

@@ -13,7 +13,7 @@ import msgspec
 from teho.errors import RefusedError
 from teho.model.accounted import AccountedJob
 from teho.model.job import Job, Submission
-from teho.schedulers.command import Completed, accepted, said, unreachable
+from teho.schedulers.command import Completed, accepted, message_of, unreachable
 
 __all__ = ["Backend", "History", "Query", "Selection", "UseNow"]
 
@@ -117,7 +117,7 @@ class Backend(ABC):
                     return "".join(filter(None, match.groups()))
         elif self.refuses(answer):
             raise RefusedError(
-                f"{self.title} did not accept the job; {answer.argv[0]} says: {said(answer)}",
+                f"{self.title} did not accept the job; {answer.argv[0]} says: {message_of(answer)}",
                 "",
                 self.after_refusal,
             )

@@ -22,7 +22,7 @@ from teho.errors import (
     UnconfiguredError,
 )
 
-__all__ = ["Completed", "accepted", "lines_of", "reached", "run", "said", "unreachable"]
+__all__ = ["Completed", "accepted", "lines_of", "message_of", "reached", "run", "unreachable"]
 
 # Longer than Slurm tries to reach a busy controller (MessageTimeout, 10 s, a few times).
 _TIMEOUT_S = 60.0
@@ -227,7 +227,7 @@ def reached(answer: Completed) -> Completed:
     """
     if unreachable(answer):
         raise NoAnswerError(
-            f"the scheduler cannot be reached; {answer.argv[0]} says: {said(answer)}",
+            f"the scheduler cannot be reached; {answer.argv[0]} says: {message_of(answer)}",
             "",
             "try again later; the site's status page may say more",
         )
@@ -240,7 +240,7 @@ def unreachable(answer: Completed) -> bool:
     return answer.exit_code != 0 and any(words in text for words in _TRANSIENT)
 
 
-def said(answer: Completed) -> str:
+def message_of(answer: Completed) -> str:
     """Return what the command printed, unchanged, for a message: errors first."""
     text = answer.stderr.strip() or answer.stdout.strip()
     if text:
@@ -259,7 +259,7 @@ def accepted(answer: Completed) -> Completed:
     """
     if answer.exit_code == 0:
         return answer
-    text = said(answer)
+    text = message_of(answer)
     if any(words in text for words in _UNCONFIGURED):
         raise UnconfiguredError(
             f"the scheduler is not configured on this machine ({text.splitlines()[-1]})",

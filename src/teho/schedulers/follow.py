@@ -57,7 +57,7 @@ def follow(
     pause_s, ask_at_s, lost_at_s = _ASK_LEAST_S, clock(), clock() + _UNLISTED_S
     while True:
         if clock() >= ask_at_s:
-            found = _asked(backend, submission)
+            found = _current_jobs(backend, submission)
             unlisted = _is_unlisted(found)
             if found and not unlisted and _shown(found) != _shown(jobs):
                 jobs, pause_s = found, _ASK_LEAST_S
@@ -82,7 +82,7 @@ def follow(
     yield from log.new_bytes()
 
 
-def _asked(backend: Backend, submission: Submission) -> tuple[Job, ...]:
+def _current_jobs(backend: Backend, submission: Submission) -> tuple[Job, ...]:
     """Return the job's entries; empty: the scheduler does not answer at the moment."""
     number = submission.job or ""
     try:
@@ -116,7 +116,7 @@ class _Log:
         self._read_bytes = 0
 
     def appears(self, backend: Backend, submission: Submission, jobs: Sequence[Job]) -> bool:
-        """Look for the log, and return whether it exists for the first time."""
+        """Check for the log, and return whether it exists for the first time."""
         if self.found is not None or len(jobs) != 1 or submission.array:
             return False
         path = backend.log_path(submission, jobs[0])

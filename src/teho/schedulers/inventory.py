@@ -10,7 +10,7 @@ import msgspec
 
 from teho.errors import RefusedError, SchedulerError
 from teho.model.cluster import Gpu, NodeKind, OtherGpus
-from teho.schedulers.command import Completed, said
+from teho.schedulers.command import Completed, message_of
 from teho.units import mib_text
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "Ask",
     "Host",
     "answer_now",
-    "asked",
+    "answer_of",
     "gpu_of",
     "is_product",
     "kinds_in",
@@ -89,7 +89,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[str, ...] = ()
 
 
-def asked(ask: Ask, *argv: str) -> str:
+def answer_of(ask: Ask, *argv: str) -> str:
     """Ask a scheduler and return its answer.
 
     Raises:
@@ -98,7 +98,7 @@ def asked(ask: Ask, *argv: str) -> str:
     answer = ask(argv, timeout_s=_TIMEOUT_S, repeat=True)
     if answer.exit_code:
         raise RefusedError(
-            f"`{' '.join(argv)}` says: {' '.join(said(answer).split())}",
+            f"`{' '.join(argv)}` says: {' '.join(message_of(answer).split())}",
             next_step="ask again on a login node of the cluster",
         )
     return answer.stdout

@@ -2,7 +2,7 @@
 
 A submission must not be repeated. If the scheduler took the job but its answer was lost, a second
 command would run the program twice. So each job has a unique mark, and the submission is stored
-before the command runs. If the answer is lost, Teho looks for a job with the mark.
+before the command runs. If the answer is lost, Teho searches for a job with the mark.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from teho.errors import (
 from teho.model.job import Job, JobState, Submission
 from teho.schedulers.array import NOWHERE
 from teho.schedulers.backend import Backend, Query
-from teho.schedulers.command import reached, run, said
+from teho.schedulers.command import message_of, reached, run
 
 __all__ = [
     "accounting",
@@ -41,7 +41,7 @@ __all__ = [
 
 _SUBMIT_TIMEOUT_S = 180.0
 # A busy controller, which lost an answer, may also list the job late.
-_LOOKS_S = (1.0, 4.0, 10.0, 15.0, 30.0)
+_PAUSES_S = (1.0, 4.0, 10.0, 15.0, 30.0)
 _MARK = "teho="
 # Until then, the command of a killed Teho may still run.
 _SETTLED = timedelta(seconds=_SUBMIT_TIMEOUT_S + 120)
@@ -62,7 +62,7 @@ def submit(
     submission: Submission,
     keep: Callable[[Submission], None],
     *,
-    looks_s: Sequence[float] = _LOOKS_S,
+    pauses_s: Sequence[float] = _PAUSES_S,
 ) -> Submission:
     """Submit once, and return the submission with the job's number.
 
@@ -70,7 +70,7 @@ def submit(
         backend: the scheduler.
         submission: its script must exist.
         keep: called before the scheduler is asked, and again when the number is known.
-        looks_s: pauses before each look for the job, if the answer was lost.
+        pauses_s: pauses before each search for the job, if the answer was lost.
 
     Raises:
         RefusedError: the scheduler did not take the job.
@@ -87,9 +87,9 @@ def submit(
         number, problem = None, error.found
     else:
         number = backend.read_submitted(answer)
-        problem = f"{answer.argv[0]} says: {said(answer)}"
+        problem = f"{answer.argv[0]} says: {message_of(answer)}"
     if number is None:
-        submitted = _look_up(backend, submission, problem, looks_s)
+        submitted = _look_up(backend, submission, problem, pauses_s)
     else:
         submitted = msgspec.structs.replace(submission, job=number)
     keep(submitted)
@@ -97,7 +97,7 @@ def submit(
 
 
 def find(backend: Backend, submission: Submission) -> Submission:
-    """Look once for the job of a submission without an answer, and return it with the number.
+    """Search once for the job of a submission without an answer, and return it with the number.
 
     Raises:
         NotSubmittedError: queue and accounting answered, and neither has the job.
@@ -118,12 +118,12 @@ def find(backend: Backend, submission: Submission) -> Submission:
 
 
 def _look_up(
-    backend: Backend, submission: Submission, problem: str, looks_s: Sequence[float]
+    backend: Backend, submission: Submission, problem: str, pauses_s: Sequence[float]
 ) -> Submission:
-    """Look for the job several times. `problem` says why its number is not known."""
+    """Search for the job several times. `problem` says why its number is not known."""
     trouble, doubtful = "", None
     name, since = backend.job_name(submission), submission.submitted_at - _SKEW
-    for pause_s in looks_s:
+    for pause_s in pauses_s:
         time.sleep(pause_s)
         jobs, trouble = _recent(backend, submission)
         number = _first(job for job in jobs if _is_of(job, submission))
@@ -165,7 +165,7 @@ def states(
     """Return the states of jobs: for an array, one entry for each task that the scheduler lists.
 
     A job that no list has (not yet, or no longer) gets an UNKNOWN entry. If the accounting does
-    not answer, one UNKNOWN entry stands for the tasks that may have left the queue.
+    not answer, one UNKNOWN entry represents the tasks that may have left the queue.
 
     Args:
         backend: the scheduler.

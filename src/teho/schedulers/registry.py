@@ -1,4 +1,4 @@
-"""Find the schedulers: each is one folder beside this file. Their names are not in a list.
+"""Find the schedulers: each is one folder next to this file. Their names are not in a list.
 
 The `__init__.py` of such a folder has one row, `SCHEDULER`: the module and the class that describe
 the scheduler. The folder's name is the scheduler's name, as in a cluster's file.

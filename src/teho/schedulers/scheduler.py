@@ -67,7 +67,7 @@ class Scheduler:
     """Whether it reports how many cores of a node a job got."""
     shows_comments: bool = False
     """Whether its queue shows the comment of every job, so a submission can be found again."""
-    tells_gpus: bool = False
+    reports_gpus: bool = False
     """Whether a job without variables for GPUs has no GPUs."""
 
     # Its variables.

@@ -20,7 +20,7 @@ from teho.schedulers.script.write import write_script
 
 __all__ = ["as_the_scheduler_says"]
 
-_MOST_ASKED = 8
+_MOST_ESTIMATES = 8
 """All questions run in parallel, so a scheduler that does not answer costs the time only once."""
 
 
@@ -30,11 +30,11 @@ def as_the_scheduler_says(found: Answer, cluster: Cluster, backend: Backend) -> 
     An option that the scheduler refuses does not fit. No job is submitted. If the scheduler does
     not answer, the options stay unchanged.
     """
-    own = [option for option in found.options if option.cluster == cluster.name][:_MOST_ASKED]
-    with TemporaryDirectory(prefix="teho-") as folder, ThreadPoolExecutor(_MOST_ASKED) as pool:
+    own = [option for option in found.options if option.cluster == cluster.name][:_MOST_ESTIMATES]
+    with TemporaryDirectory(prefix="teho-") as folder, ThreadPoolExecutor(_MOST_ESTIMATES) as pool:
         paths = [Path(folder) / f"{number}.sh" for number in range(len(own))]
         answers = list(
-            pool.map(lambda option, path: _asked(option, cluster, backend, path), own, paths)
+            pool.map(lambda option, path: _estimated(option, cluster, backend, path), own, paths)
         )
     by_option = dict(zip(own, answers, strict=True))
     options: list[Option] = []
@@ -54,7 +54,7 @@ def as_the_scheduler_says(found: Answer, cluster: Cluster, backend: Backend) -> 
     return Answer(options=tuple(options), unfit=(*unfit, *found.unfit))
 
 
-def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Option | Refusal:
+def _estimated(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Option | Refusal:
     request, scheduler = option.request, scheduler_of(option.scheduler)
     missing = any(advice.kind == "account_missing" for advice in option.advice)
     if missing and not os.environ.get(scheduler.account_variable):

@@ -11,6 +11,7 @@ import msgspec
 
 from teho.config.settings import Settings
 from teho.errors import InputError, StoreError
+from teho.explain.analysis import Analysis
 from teho.explain.judge import judge_all
 from teho.explain.policy import policy_of
 from teho.jobs.as_run import JobRun, as_run
@@ -51,14 +52,8 @@ def report_on(
     # Before its end, the accounting does not have what a job uses.
     if is_judged and (last.job.state.ended or last.store):
         findings, abstentions = judge_all(last.run, last.summary, policy)
-    return accounted_report(
-        last,
-        runs,
-        findings=findings,
-        abstentions=abstentions,
-        policy=policy,
-        plots=plots and bool(last.store),
-    )
+    analysis = Analysis(last.run, last.state, last.summary, findings, abstentions, policy=policy)
+    return accounted_report(last, runs, analysis, plots=plots and bool(last.store))
 
 
 def known_of(

@@ -146,7 +146,7 @@ def plain(text: str) -> str:
 
 
 def is_number(cell: Cell) -> bool:
-    """Return whether a cell holds a figure."""
+    """Return whether a cell has a figure."""
     return isinstance(cell, (int, float))
 
 
@@ -224,7 +224,7 @@ def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
     only the first would remain.
 
     Returns:
-        The equal texts with their labels, to be written beside the title, and the other columns.
+        The equal texts with their labels, to be written next to the title, and the other columns.
     """
     shared, columns = [], []
     for position, column in enumerate(table.columns):
@@ -315,9 +315,9 @@ def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
     A saving below 0.5 % is left out, and so is a certainty of `sure`.
     """
     least, most = (f"{percent:.0f}" for percent in finding.regain_percent or (0.0, 0.0))
-    said = f"{least}\N{EN DASH}{most} %" if least != most else f"{most} %"
-    said = f"up to {most} %" if least == "0" else said
-    saving = () if most == "0" else (Evidence("could save", f"{said} of the run time"),)
+    share = f"{least}\N{EN DASH}{most} %" if least != most else f"{most} %"
+    share = f"up to {most} %" if least == "0" else share
+    saving = () if most == "0" else (Evidence("could save", f"{share} of the run time"),)
     is_sure = finding.certainty is Certainty.SURE
     certainty = () if is_sure else (Evidence("certainty", finding.certainty.value),)
     return (*saving, *certainty, *finding.evidence)

@@ -22,7 +22,7 @@ _NOT_JUDGED = Judged(severity="")
 def judged(
     directory: Path, settings: Settings, run: Run | None, *, most_bytes: int = _MOST_BYTES
 ) -> Judged:
-    """Return the verdict of a run; without words if the run goes on or cannot be read.
+    """Return the verdict of a run; without words if the run continues or cannot be read.
 
     Args:
         directory: the recording.

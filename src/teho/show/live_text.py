@@ -66,18 +66,18 @@ def p_state_text(p_state: int | Missing) -> str | Missing:
 
 
 def gpus_with(
-    gpus: Iterable[GpuNow], of: Mapping[str, str | Missing], *, is_part: bool = False
+    gpus: Iterable[GpuNow], device_texts: Mapping[str, str | Missing], *, is_part: bool = False
 ) -> str:
     """Return the texts of a node's GPUs; if they differ, each with its GPUs, the rarest first.
 
     Args:
         gpus: of one node.
-        of: id of the device -> its text.
+        device_texts: id of the device -> its text.
         is_part: whether the node has other GPUs, so that these must be named.
     """
     places: dict[str | Missing, list[int]] = {}
     for gpu in gpus:
-        places.setdefault(of[gpu.device.id], []).append(gpu.position)
+        places.setdefault(device_texts[gpu.device.id], []).append(gpu.position)
     texts = {text: _why(text) if isinstance(text, Missing) else text for text in places}
     if len(places) == 1 and not is_part:
         return next(iter(texts.values()))

@@ -13,7 +13,7 @@ from teho.model.document import Report
 from teho.model.finding import Abstention, Finding
 from teho.model.run import Run, RunState
 from teho.model.summary import Summary
-from teho.process.parallel_map import beside
+from teho.process.parallel_map import in_child
 from teho.store.index import find_run
 from teho.store.read import read_run, rows_of_node, run_state, with_parts
 
@@ -55,7 +55,7 @@ class LoadedRun:
             self.run: Run = read_run(directory) if run is None else with_parts(run, directory)
         """The description of the recording."""
         self.state: RunState = run_state(self.run, directory)
-        """Whether the run was going on, finished or interrupted when the description was read."""
+        """Whether the run was running, finished or interrupted when the description was read."""
         self._settings = settings
         self.problems: list[str] = []
         """Sentences about files that could not be read when figures were computed."""
@@ -165,7 +165,7 @@ class LoadedRun:
         drawn: Drawn | None = None
         if len(self.summary.gpus) >= _MANY_GPUS and "_judged" not in vars(self):
             with _READING:  # also at the fork: no other thread may have it
-                judged = beside(self._judge)
+                judged = in_child(self._judge)
                 drawn = drawn_of(self._analysed(((), ())), plots=plots)
                 self._judged = judged()
         return build_report(self.analysis, plots=plots, drawn=drawn)

@@ -52,34 +52,34 @@ def build_of(name: str, version: str, build: str = "", local: str = "") -> Build
     version, _, own = version.partition("+")
     local = local or own
     whole = f"{version}+{local}" if local else version
-    told = Build(
+    unknown = Build(
         kind="unknown",
         framework=_framework_of(plain),
         package=plain,
         version=whole,
     )
     if _CPU_NAMES.fullmatch(plain):
-        return _known(told, "cpu", "", f"package {plain}")
+        return _known(unknown, "cpu", "", f"package {plain}")
     if found := _CUPY.fullmatch(plain):
         kind, digits = found.groups()
         dotted = digits.replace("-", ".") if kind == "rocm" else _dotted(digits.rstrip("x-"))
-        return _known(told, kind, dotted, f"package {plain}")
+        return _known(unknown, kind, dotted, f"package {plain}")
     if plain == "tensorflow-rocm":
-        return _known(told, "rocm", "", f"package {plain}")
+        return _known(unknown, "rocm", "", f"package {plain}")
     for text, evidence in ((build, f"build {build}"), (local, f"version {whole}")):
         if found := _ROCM.search(text):
-            return _known(told, "rocm", found.group(1), evidence)
+            return _known(unknown, "rocm", found.group(1), evidence)
         if found := _CUDA.search(text):
-            return _known(told, "cuda", _dotted(found.group(1)), evidence)
+            return _known(unknown, "cuda", _dotted(found.group(1)), evidence)
         if _XPU.search(text):
-            return _known(told, "xpu", "", evidence)
+            return _known(unknown, "xpu", "", evidence)
         if _CPU.search(text):
-            return _known(told, "cpu", "", evidence)
+            return _known(unknown, "cpu", "", evidence)
         if _GPU.search(text):
-            return _known(told, "cuda", "", evidence)
+            return _known(unknown, "cuda", "", evidence)
     if plain in {"tensorflow-gpu", "pytorch-gpu"}:
-        return _known(told, "cuda", "", f"package {plain}")
-    return told
+        return _known(unknown, "cuda", "", f"package {plain}")
+    return unknown
 
 
 def builds_of(packages: Iterable[Package], facts: Mapping[str, str] | None = None) -> list[Build]:
@@ -95,18 +95,18 @@ def builds_of(packages: Iterable[Package], facts: Mapping[str, str] | None = Non
     for package in everything:
         if not _framework_of(package.name):
             continue
-        told = build_of(package.name, package.version, package.build)
-        said = (facts or {}).get(package.name, "")
-        if said:
-            kind, _, toolkit = said.partition(" ")
-            told = _known(told, kind, toolkit, f"the package's own files: {said}")
-        elif told.kind == "unknown" or told.framework == "jax":
-            told = _beside(told, package, everything)
+        build = build_of(package.name, package.version, package.build)
+        in_files = (facts or {}).get(package.name, "")
+        if in_files:
+            kind, _, toolkit = in_files.partition(" ")
+            build = _known(build, kind, toolkit, f"the package's own files: {in_files}")
+        elif build.kind == "unknown" or build.framework == "jax":
+            build = _from_others(build, package, everything)
         # conda's `pytorch-cpu` only requires `pytorch`. pip's `tensorflow-cpu` is the framework.
         meta = "gpu|core|cpu" if package.origin == "conda" else "gpu|core"
         whole = re.sub(f"-({meta})$", "", package.name)
         if whole == package.name or not _has(everything, whole):
-            found.append(told)
+            found.append(build)
     return found
 
 
@@ -128,25 +128,25 @@ def nccl_of(packages: Iterable[Package]) -> str:
     return _version(packages, _NCCL)
 
 
-def _beside(told: Build, package: Package, everything: Sequence[Package]) -> Build:
+def _from_others(build: Build, package: Package, everything: Sequence[Package]) -> Build:
     """Return the kind from other packages: JAX's plugins, NVIDIA's libraries, `cpuonly`."""
-    if told.framework == "jax":
+    if build.framework == "jax":
         for one in everything:
             if found := _PLUGIN.fullmatch(one.name):
                 kind, toolkit = found.groups()
-                return _known(told, kind, toolkit, f"{one.name} {one.version}")
+                return _known(build, kind, toolkit, f"{one.name} {one.version}")
         # Before plugins (JAX's CHANGELOG, 0.4.30), the version of official builds shows it.
         before = numbers(package.version) < (0, 4, 30) and "+" in package.version
-        if told.kind != "unknown" or before:
-            return told
-        return _known(told, "cpu", "", "the list of packages: no plugin such as jax-cuda12-plugin")
+        if build.kind != "unknown" or before:
+            return build
+        return _known(build, "cpu", "", "the list of packages: no plugin such as jax-cuda12-plugin")
     if _has(everything, "cpuonly"):
-        return _known(told, "cpu", "", "package cpuonly")
+        return _known(build, "cpu", "", "package cpuonly")
     toolkit = runtime_of(everything)
     if toolkit and "+" not in package.version:
         # A wheel without a local version is the default build, which is for CUDA.
-        return _known(told, "cuda", toolkit, f"the installed libraries of CUDA {toolkit}")
-    return told
+        return _known(build, "cuda", toolkit, f"the installed libraries of CUDA {toolkit}")
+    return build
 
 
 def _framework_of(name: str) -> Framework | Literal[""]:
@@ -154,8 +154,8 @@ def _framework_of(name: str) -> Framework | Literal[""]:
     return "cupy" if _CUPY.fullmatch(name) else _FRAMEWORKS.get(name, "")
 
 
-def _known(told: Build, kind: str, toolkit: str, evidence: str) -> Build:
-    return msgspec.structs.replace(told, kind=kind, toolkit=toolkit, evidence=evidence)
+def _known(build: Build, kind: str, toolkit: str, evidence: str) -> Build:
+    return msgspec.structs.replace(build, kind=kind, toolkit=toolkit, evidence=evidence)
 
 
 def _dotted(digits: str) -> str:

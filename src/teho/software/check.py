@@ -58,25 +58,25 @@ def check(
         python: version of Python; empty: taken from the packages.
     """
     builds = builds_of(packages, facts)
-    looked = _Looked(packages, builds, runtime_of(packages), cudnn_of(packages), target)
+    installed = _Installed(packages, builds, runtime_of(packages), cudnn_of(packages), target)
     return Checked(
         source=source,
         form=form,
         python=python or _version_of(packages, "python"),
         builds=tuple(builds),
-        cuda=looked.cuda,
-        cudnn=looked.cudnn,
+        cuda=installed.cuda,
+        cudnn=installed.cudnn,
         nccl=nccl_of(packages),
         driver=target.driver,
         gpu=f"{target.gpu} (compute capability {target.capability})"
         if target.capability
         else target.gpu,
-        problems=tuple(_problems(looked)),
-        not_checked=tuple(_not_checked(looked)),
+        problems=tuple(_problems(installed)),
+        not_checked=tuple(_not_checked(installed)),
     )
 
 
-class _Looked(msgspec.Struct, frozen=True):
+class _Installed(msgspec.Struct, frozen=True):
     packages: Sequence[Package]
     builds: Sequence[Build]
     cuda: str
@@ -84,29 +84,29 @@ class _Looked(msgspec.Struct, frozen=True):
     target: Target
 
 
-def _problems(looked: _Looked) -> Iterator[Problem]:
-    if not looked.builds:
+def _problems(installed: _Installed) -> Iterator[Problem]:
+    if not installed.builds:
         yield Problem(
             kind="no_framework",
             severity="critical",
             sentence=f"These packages include none of {', '.join(TITLES.values())}.",
-            evidence=counted(len(looked.packages), "package"),
-            action=_plan(looked.target, "pytorch"),
+            evidence=counted(len(installed.packages), "package"),
+            action=_plan(installed.target, "pytorch"),
         )
-    for build in looked.builds:
-        yield from _of_kind(build, looked)
+    for build in installed.builds:
+        yield from _of_kind(build, installed)
         if build.kind == "cuda":
-            yield from _of_driver(build, looked)
-            yield from _of_capability(build, looked)
-    yield from _of_cudnn(looked)
-    yield from _of_plugins(looked)
-    yield from _twice(looked)
+            yield from _of_driver(build, installed)
+            yield from _of_capability(build, installed)
+    yield from _of_cudnn(installed)
+    yield from _of_plugins(installed)
+    yield from _twice(installed)
 
 
-def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
-    title, target = TITLES[build.framework], looked.target
+def _of_kind(build: Build, installed: _Installed) -> Iterator[Problem]:
+    title, target = TITLES[build.framework], installed.target
     if build.kind == "cpu":
-        others = {one.framework for one in looked.builds if one.kind not in {"cpu", "unknown"}}
+        others = {one.framework for one in installed.builds if one.kind not in {"cpu", "unknown"}}
         if build.framework not in others:
             yield Problem(
                 kind="cpu_only_build",
@@ -114,7 +114,7 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
                 severity="warning" if others else "critical",
                 sentence=f"{title} is a CPU-only build: it cannot use a GPU.",
                 evidence=f"{build.package} {build.version}: {build.evidence}",
-                action=_gpu_build(build, looked),
+                action=_gpu_build(build, installed),
             )
     right = {"amd": "rocm", "nvidia": "cuda"}.get(target.vendor)
     made_for = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "Intel's GPUs"}.get(build.kind)
@@ -129,8 +129,8 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
         )
     # PyPI's TensorFlow has GPU builds only for NVIDIA's GPUs on x86_64 (`frameworks.toml`).
     may_use_cuda = target.vendor != "amd" and target.arch == "x86_64"
-    is_pips = build.package == "tensorflow" and _by_pip(build, looked.packages)
-    if is_pips and may_use_cuda and not looked.cuda:
+    is_pips = build.package == "tensorflow" and _by_pip(build, installed.packages)
+    if is_pips and may_use_cuda and not installed.cuda:
         yield Problem(
             kind="no_cuda_libraries",
             severity="warning",
@@ -141,9 +141,9 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
         )
 
 
-def _of_driver(build: Build, looked: _Looked) -> Iterator[Problem]:
-    driver = looked.target.driver
-    toolkit = looked.cuda or build.toolkit
+def _of_driver(build: Build, installed: _Installed) -> Iterator[Problem]:
+    driver = installed.target.driver
+    toolkit = installed.cuda or build.toolkit
     if driver is None or driver_runs(driver, toolkit) is not False:
         return
     least = lowest_driver(toolkit) or ()
@@ -158,13 +158,13 @@ def _of_driver(build: Build, looked: _Looked) -> Iterator[Problem]:
             f"CUDA {toolkit} needs driver {'.'.join(map(str, least))} or newer; this driver "
             + (f"supports CUDA {newest}" if newest else "is too old for every CUDA in Teho's table")
         ),
-        action=_plan(looked.target, build.framework),
+        action=_plan(installed.target, build.framework),
     )
 
 
-def _of_capability(build: Build, looked: _Looked) -> Iterator[Problem]:
-    target = looked.target
-    if _has_code(build, looked) is False:
+def _of_capability(build: Build, installed: _Installed) -> Iterator[Problem]:
+    target = installed.target
+    if _has_code(build, installed) is False:
         yield Problem(
             kind="gpu_not_supported",
             severity="critical",
@@ -175,34 +175,34 @@ def _of_capability(build: Build, looked: _Looked) -> Iterator[Problem]:
         )
 
 
-def _has_code(build: Build, looked: _Looked) -> bool | None:
+def _has_code(build: Build, installed: _Installed) -> bool | None:
     """Return whether a build has code for the GPU; None: not known, or not documented."""
-    target = looked.target
+    target = installed.target
     if not target.capability or not build.toolkit:
         return None
-    channel = "pip" if _by_pip(build, looked.packages) else "conda"
+    channel = "pip" if _by_pip(build, installed.packages) else "conda"
     return supports(
         target.capability, build.framework, build.version, build.toolkit, channel, target.arch
     )
 
 
-def _of_cudnn(looked: _Looked) -> Iterator[Problem]:
-    target = looked.target
-    if looked.cudnn and target.capability and not cudnn_fits(looked.cudnn, target.capability):
+def _of_cudnn(installed: _Installed) -> Iterator[Problem]:
+    target = installed.target
+    if installed.cudnn and target.capability and not cudnn_fits(installed.cudnn, target.capability):
         yield Problem(
             kind="cudnn_not_for_gpu",
             severity="critical",
-            sentence=f"cuDNN {looked.cudnn} no longer supports {target.gpu}: convolutions fail.",
+            sentence=f"cuDNN {installed.cudnn} no longer supports {target.gpu}: convolutions fail.",
             evidence=f"compute capability {target.capability}; cuDNN 9.11 and newer need 7.5 or "
             "higher",
             action="install `cudnn<9.11` (conda) or `nvidia-cudnn-cu12<9.11` (pip)",
         )
 
 
-def _of_plugins(looked: _Looked) -> Iterator[Problem]:
+def _of_plugins(installed: _Installed) -> Iterator[Problem]:
     """Yield plugins of JAX from another release than jaxlib. JAX does not load them."""
-    jaxlib = _version_of(looked.packages, "jaxlib")
-    for one in looked.packages:
+    jaxlib = _version_of(installed.packages, "jaxlib")
+    for one in installed.packages:
         found = _PLUGIN.fullmatch(one.name)
         if found and jaxlib and numbers(one.version)[:2] != numbers(jaxlib)[:2]:
             yield Problem(
@@ -215,11 +215,15 @@ def _of_plugins(looked: _Looked) -> Iterator[Problem]:
             )
 
 
-def _twice(looked: _Looked) -> Iterator[Problem]:
+def _twice(installed: _Installed) -> Iterator[Problem]:
     """Yield frameworks that are installed twice. It is not certain which one is imported."""
     for framework, title in TITLES.items():
         names = sorted(
-            {f"{one.package} {one.version}" for one in looked.builds if one.framework == framework}
+            {
+                f"{one.package} {one.version}"
+                for one in installed.builds
+                if one.framework == framework
+            }
         )
         if len(names) > 1:
             yield Problem(
@@ -232,9 +236,9 @@ def _twice(looked: _Looked) -> Iterator[Problem]:
             )
 
 
-def _not_checked(looked: _Looked) -> Iterator[str]:
-    target = looked.target
-    cuda = [one for one in looked.builds if one.kind == "cuda"]
+def _not_checked(installed: _Installed) -> Iterator[str]:
+    target = installed.target
+    cuda = [one for one in installed.builds if one.kind == "cuda"]
     if cuda and target.driver is None:
         yield (
             f"Driver: the version on {target.cluster or 'the compute nodes'} is not known. Run "
@@ -242,18 +246,18 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
             "version there."
         )
     for build in cuda:
-        toolkit = looked.cuda or build.toolkit
+        toolkit = installed.cuda or build.toolkit
         if target.driver is not None and driver_runs(target.driver, toolkit) is None:
             what = f"the lowest version for CUDA {toolkit}" if toolkit else "the build's CUDA"
             yield f"Driver: {what} is not known ({TITLES[build.framework]} {build.version})."
     if cuda and not target.gpu:
         yield "GPU: the GPU model is not known. Name the cluster with `--cluster NAME`."
-    if looked.builds and target.others:
+    if installed.builds and target.others:
         yield (
             f"GPU: the check is for {target.gpu}. {target.cluster} also has "
             f"{', '.join(target.others)}: `--gpu-type` checks for another type."
         )
-    for build in looked.builds:
+    for build in installed.builds:
         title = TITLES[build.framework]
         if build.kind == "unknown":
             yield (
@@ -261,16 +265,16 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
                 "which CUDA or ROCm version it is built. `teho env check --python PATH` reads the "
                 "CUDA or ROCm version from the installed files."
             )
-        elif build.kind == "cuda" and target.capability and _has_code(build, looked) is None:
+        elif build.kind == "cuda" and target.capability and _has_code(build, installed) is None:
             yield f"{title}: Teho does not know for which GPUs {build.version} has code."
 
 
-def _gpu_build(build: Build, looked: _Looked) -> str:
+def _gpu_build(build: Build, installed: _Installed) -> str:
     """Return the command that replaces a CPU build by a GPU build."""
-    target = looked.target
+    target = installed.target
     if target.cluster:
         return _plan(target, build.framework)
-    if not _by_pip(build, looked.packages):
+    if not _by_pip(build, installed.packages):
         return (
             f"run `CONDA_OVERRIDE_CUDA=VERSION conda install '{build.package}=*=cuda*'`, with a "
             "CUDA version that the driver of the compute nodes supports; `teho env plan` finds "
@@ -306,10 +310,10 @@ def verdict_of(checked: Checked) -> tuple[VerdictSeverity, str]:
             ("CPU-only", ("cpu",)), ("not known", ("unknown",)),
         )
     }  # fmt: skip
-    said = "; ".join(f"{', '.join(names)}: {what}" for what, names in groups.items() if names)
+    problems = "; ".join(f"{', '.join(names)}: {what}" for what, names in groups.items() if names)
     if groups["not known"]:
-        return "unknown", f"{said}."
+        return "unknown", f"{problems}."
     is_known = not any(line.startswith("Driver:") for line in checked.not_checked)
     only_cuda = [one.kind for one in checked.builds] == ["cuda"]
     runs = ", and the driver runs it" if only_cuda and is_known else ""
-    return ("warning", f"{said}.") if checked.problems else ("good", f"{said}{runs}.")
+    return ("warning", f"{problems}.") if checked.problems else ("good", f"{problems}{runs}.")

@@ -81,7 +81,7 @@ def choose(wish: SoftwareRequest) -> tuple[Proposal | None, tuple[Refused, ...]]
                     for one in fitting[: fitting.index(offer)]
                 ]
             return _proposal(release, offer, wish, refused), ()
-    return None, tuple(_told(refused))
+    return None, tuple(_grouped(refused))
 
 
 def driver_runs(driver: Driver, toolkit: str) -> bool | None:
@@ -156,11 +156,11 @@ def _proposal(
         toolkit=offer.cuda or offer.rocm,
         capabilities_known=known,
         source=release.source,
-        refused=tuple(_told(refused)),
+        refused=tuple(_grouped(refused)),
     )
 
 
-def _told(refused: list[tuple[Release, Offer | None, str]]) -> Iterator[Refused]:
+def _grouped(refused: list[tuple[Release, Offer | None, str]]) -> Iterator[Refused]:
     """Yield the refused builds; builds and releases with the same reason are put together."""
     for (title, why, source), same in groupby(refused, key=lambda one: (
         TITLES[one[0].framework], one[2], one[0].source
@@ -171,7 +171,7 @@ def _told(refused: list[tuple[Release, Offer | None, str]]) -> Iterator[Refused]
             versions[release.version] += [_toolkit(offer)] if offer else []
         newest, oldest = next(iter(versions)), next(reversed(versions))
         what = f"{title} {newest}" if newest == oldest else f"{title} {oldest} to {newest}"
-        toolkits = list(dict.fromkeys(one for told in versions.values() for one in told))
+        toolkits = list(dict.fromkeys(one for known in versions.values() for one in known))
         what += f" with {' or '.join(toolkits)}" if toolkits else ""
         yield Refused(what=what, why=why, source=source)
 

@@ -100,8 +100,8 @@ def read_listing(text: str, source: str) -> Listing:
     counts: dict[str, int] = {}
     lines = (_of_line(line.strip(), counts) for line in text.splitlines())
     packages = [package for package in lines if package]
-    said = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if not packages or (counts.keys() <= _TABLES and 2 * len(packages) < len(said)):
+    filled = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if not packages or (counts.keys() <= _TABLES and 2 * len(packages) < len(filled)):
         count = len(text.splitlines())
         raise InputError(
             f"{source}: {f'only {len(packages)}' if packages else 'none'} of "

@@ -20,9 +20,9 @@ from teho.software.drivers import (
     numbers,
 )
 from teho.software.releases import releases
-from teho.software.steps import Asked, Case, commands_for
+from teho.software.steps import Case, EnvironmentRequest, commands_for
 
-__all__ = ["Asked", "NothingFits", "plan_environment", "target_of"]
+__all__ = ["EnvironmentRequest", "NothingFits", "plan_environment", "target_of"]
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _VERSION = re.compile(r"\d+(\.\d+)*")
@@ -35,29 +35,31 @@ class NothingFits(NamedTuple):
     refused: tuple[Refused, ...]
 
 
-def plan_environment(cluster: Cluster, asked: Asked) -> EnvironmentPlan | NothingFits:
+def plan_environment(
+    cluster: Cluster, request: EnvironmentRequest
+) -> EnvironmentPlan | NothingFits:
     """Plan an environment: the newest release that fits, and how this site installs it.
 
     Raises:
         InputError: the site does not offer what is asked for, or a name, version or GPU is wrong.
     """
-    _check(asked)
-    node, gpu, others = _node_of(cluster, asked.gpu_type)
+    _check(request)
+    node, gpu, others = _node_of(cluster, request.gpu_type)
     environments = cluster.environments or Environments(kinds=("venv", "conda"), source="")
-    kind, software, offered = _way(cluster, environments, asked)
-    driver = _driver_of(cluster, asked.driver)
-    case = Case(cluster, asked, node, gpu, others, environments, kind, software, driver)
+    kind, software, offered = _way(cluster, environments, request)
+    driver = _driver_of(cluster, request.driver)
+    case = Case(cluster, request, node, gpu, others, environments, kind, software, driver)
     if wish := _wish(case):
         _check_version(wish)
         proposal, refused = choose(wish)
         if proposal is None:
-            return NothingFits(f"{TITLES[asked.framework]} as {kind}", refused)
+            return NothingFits(f"{TITLES[request.framework]} as {kind}", refused)
         case = case._replace(proposal=proposal)
     commands = commands_for(case)
     return EnvironmentPlan(
         cluster=cluster.name,
         title=cluster.title,
-        framework=asked.framework,
+        framework=request.framework,
         kind=kind,
         name=case.name,
         gpu=_gpu_in_words(gpu),
@@ -101,17 +103,17 @@ def _driver_of(cluster: Cluster, given: str) -> Driver | None:
     return Driver(version=known.version, cuda=known.cuda, where=where, source=seen)
 
 
-def _check(asked: Asked) -> None:
-    if asked.name and not _NAME.fullmatch(asked.name):
-        raise InputError(f"--name: {asked.name!r}", "letters, digits, dots, hyphens, underscores")
-    for option, value in (("--version", asked.version), ("--python", asked.python)):
+def _check(request: EnvironmentRequest) -> None:
+    if request.name and not _NAME.fullmatch(request.name):
+        raise InputError(f"--name: {request.name!r}", "letters, digits, dots, hyphens, underscores")
+    for option, value in (("--version", request.version), ("--python", request.python)):
         if value and not _VERSION.fullmatch(value):
             raise InputError(f"{option}: {value!r}", "a version such as 3.12")
-    if asked.driver and not _VERSION.fullmatch(asked.driver):
-        raise InputError(f"--driver: {asked.driver!r}", "NVIDIA's version, such as 535.104.05")
-    if asked.place and not asked.place.startswith("/"):
+    if request.driver and not _VERSION.fullmatch(request.driver):
+        raise InputError(f"--driver: {request.driver!r}", "NVIDIA's version, such as 535.104.05")
+    if request.place and not request.place.startswith("/"):
         raise InputError(
-            f"--place {asked.place} is a relative path, which jobs in other directories would "
+            f"--place {request.place} is a relative path, which jobs in other directories would "
             f"not find",
             "an absolute path",
         )
@@ -149,7 +151,7 @@ def _node_of(cluster: Cluster, gpu_type: str) -> tuple[NodeKind, Gpu, list[str]]
 
 
 def _way(
-    cluster: Cluster, environments: Environments, asked: Asked
+    cluster: Cluster, environments: Environments, request: EnvironmentRequest
 ) -> tuple[EnvironmentKind, Software | None, list[EnvironmentKind]]:
     """Return the kind of environment, the site's software for it, and all kinds on offer.
 
@@ -159,31 +161,31 @@ def _way(
     own: dict[EnvironmentKind, Software] = {
         one.kind: one
         for one in cluster.software
-        if one.framework == asked.framework and one.kind in {"module", "container"}
+        if one.framework == request.framework and one.kind in {"module", "container"}
     }
     possible = {"conda", "venv", *own}
     if environments.maker in {"apptainer", "tykky"}:
         possible.add("container")
     offered = [kind for kind in environments.kinds if kind in possible]
-    title = TITLES[asked.framework]
-    if asked.kind and asked.kind not in environments.kinds:
+    title = TITLES[request.framework]
+    if request.kind and request.kind not in environments.kinds:
         raise InputError(
-            f"--kind {asked.kind}: {cluster.title} does not offer this kind of environment, or "
+            f"--kind {request.kind}: {cluster.title} does not offer this kind of environment, or "
             f"advises against it ({environments.source})",
             " or ".join(offered) or "another cluster",
         )
-    if asked.kind and asked.kind not in offered:
+    if request.kind and request.kind not in offered:
         raise InputError(
-            f"--kind {asked.kind}: {cluster.title} documents no {asked.kind} with {title}",
+            f"--kind {request.kind}: {cluster.title} documents no {request.kind} with {title}",
             " or ".join(offered) or "another cluster",
         )
     if not offered:
         raise InputError(
             f"{cluster.title} documents no way to install {title}",
             next_step="ask the cluster's support, or plan for another cluster: "
-            f"`teho env plan --framework {asked.framework} --cluster NAME`",
+            f"`teho env plan --framework {request.framework} --cluster NAME`",
         )
-    kind = asked.kind or offered[0]
+    kind = request.kind or offered[0]
     return kind, own.get(kind), offered
 
 
@@ -200,15 +202,15 @@ def _wish(case: Case) -> SoftwareRequest | None:
             )
         return None
     return SoftwareRequest(
-        framework=case.asked.framework,
+        framework=case.request.framework,
         channel="pip" if case.kind == "venv" else "conda",
         vendor=case.gpu.vendor,
         gpu=case.gpu.model,
         capability=case.capability,
         arch=case.node.arch,
         driver=case.driver,
-        version=case.asked.version,
-        python=case.asked.python,
+        version=case.request.version,
+        python=case.request.python,
     )
 
 
@@ -220,7 +222,7 @@ def _gpu_in_words(gpu: Gpu) -> str:
 
 
 def _cautions(case: Case) -> Iterator[str]:
-    cluster, asked, gpu = case.cluster, case.asked, case.gpu
+    cluster, request, gpu = case.cluster, case.request, case.gpu
     if cluster.status == "retired":
         successor = f"; its successor is {cluster.successor}" if cluster.successor else ""
         yield f"{cluster.title} is retired{successor}."
@@ -232,22 +234,24 @@ def _cautions(case: Case) -> Iterator[str]:
     if case.proposal and gpu.vendor == "nvidia":
         yield from _of_driver(case, case.proposal)
     software = case.software
-    versions = software.versions if software and asked.version else ()
-    wanted = {asked.version, numbers(asked.version)}
+    versions = software.versions if software and request.version else ()
+    wanted = {request.version, numbers(request.version)}
     if software and versions and wanted.isdisjoint({*versions, *map(numbers, versions)}):
         yield (
             f"{cluster.title} documents the versions {', '.join(versions)}, but not "
-            f"{asked.version}: `module avail` lists the installed versions ({software.source})."
+            f"{request.version}: `module avail` lists the installed versions ({software.source})."
         )
-    if software and asked.version and case.kind == "container":
+    if software and request.version and case.kind == "container":
         yield (
-            f"--version {asked.version} has no effect: the cluster's container has its own version."
+            f"--version {request.version} has no effect: the cluster's container has its own "
+            "version."
         )
-    if software and asked.python:
+    if software and request.python:
         yield (
-            f"--python {asked.python} has no effect: the cluster's {case.kind} has its own Python."
+            f"--python {request.python} has no effect: the cluster's {case.kind} has its own "
+            "Python."
         )
-    if "project_" in case.environments.place and not asked.place:
+    if "project_" in case.environments.place and not request.place:
         yield (
             f"{case.environments.place} is an example: set your project's directory with "
             "`--place DIR`."
@@ -267,7 +271,7 @@ def _of_driver(case: Case, proposal: Proposal) -> Iterator[str]:
             f"that fit, the build for CUDA {numbers(proposal.toolkit)[0]} works with the oldest "
             "drivers. Run nvidia-smi in a job, and plan again with `--driver VERSION`."
         )
-    elif not case.asked.driver:
+    elif not case.request.driver:
         yield f"The driver version is from the documentation: {case.driver.source}."
     if not proposal.capabilities_known:
         yield (

@@ -100,9 +100,9 @@ def supports(
     """
     for release in releases(framework, channel):
         if is_of_release(version, release.version):
-            told = {has_code_for(capability, one, arch) for one in release.builds
-                    if one.cuda and _same(one.cuda, toolkit)}  # fmt: skip
-            return told.pop() if len(told) == 1 else None
+            answers = {has_code_for(capability, one, arch) for one in release.builds
+                       if one.cuda and _same(one.cuda, toolkit)}  # fmt: skip
+            return answers.pop() if len(answers) == 1 else None
     return None
 
 

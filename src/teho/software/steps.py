@@ -22,7 +22,7 @@ from teho.software.drivers import cuda_capability, cudnn_fits, numbers
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["Asked", "Case", "Commands", "commands_for", "conda_activation"]
+__all__ = ["Case", "Commands", "EnvironmentRequest", "commands_for", "conda_activation"]
 
 _HIDES = (
     "CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only "
@@ -39,7 +39,7 @@ _OLD_CUDNN = "9.11"
 """First cuDNN that does not support GPUs before Turing; see `cuda.toml`."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the user wants."""
 
     framework: Framework
@@ -64,7 +64,7 @@ class Case(NamedTuple):
     """All that a plan depends on."""
 
     cluster: Cluster
-    asked: Asked
+    request: EnvironmentRequest
     node: NodeKind
     gpu: Gpu
     """The node's GPUs."""
@@ -80,7 +80,7 @@ class Case(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the environment."""
-        return self.asked.name or f"{self.asked.framework}-gpu"
+        return self.request.name or f"{self.request.framework}-gpu"
 
     @property
     def capability(self) -> str:
@@ -102,12 +102,12 @@ class Case(NamedTuple):
     @property
     def release(self) -> str:
         """Release of the framework: as requested, or as proposed."""
-        return self.asked.version or (self.proposal.version if self.proposal else "")
+        return self.request.version or (self.proposal.version if self.proposal else "")
 
     def path(self, suffix: str = "") -> str:
         """Return the environment's path plus a suffix such as `/bin` or `.sif`, as a bash word."""
-        if self.asked.place:
-            return bash_word(f"{self.asked.place.rstrip('/')}/{self.name}{suffix}")
+        if self.request.place:
+            return bash_word(f"{self.request.place.rstrip('/')}/{self.name}{suffix}")
         return f'"{self.environments.place}/{self.name}{suffix}"'  # may have the site's variables
 
 
@@ -180,20 +180,20 @@ def _way_of(case: Case) -> str:
 
 def _values(case: Case) -> dict[str, object]:
     """Return the values for the templates."""
-    asked, site = case.asked, case.environments
+    request, site = case.request, case.environments
     return {
-        **{name: getattr(asked, name) for name in ("framework", "version", "python", "tool")},
+        **{name: getattr(request, name) for name in ("framework", "version", "python", "tool")},
         **{name: getattr(case, name) for name in ("name", "gpu", "cuda", "release", "path")},
-        "extra": list(asked.extra),
+        "extra": list(request.extra),
         "lock": f"{case.name}.lock.txt",
         "site": site,
         "software": case.software,
-        "module": _of_version(case.software.lines, asked.version) if case.software else (),
-        "site_python": _with_python(site.python, asked.python),
+        "module": _of_version(case.software.lines, request.version) if case.software else (),
+        "site_python": _with_python(site.python, request.python),
         "proposal": case.proposal,
         "major": case.toolkit_major,
-        "wheel": {"pytorch": "torch"}.get(asked.framework, asked.framework),
-        "activation": conda_activation(site, case.name, asked.tool),
+        "wheel": {"pytorch": "torch"}.get(request.framework, request.framework),
+        "activation": conda_activation(site, case.name, request.tool),
         "specs": functools.partial(_specs, case),
         "old_cudnn": functools.partial(_old_cudnn, case),
         "urls_program": _URLS,
@@ -240,7 +240,7 @@ def conda_activation(environments: Environments, name: str, tool: str = "") -> t
 def _specs(case: Case) -> list[str]:
     """Return what conda is asked for: the release, and its GPU build by the build string."""
     assert case.proposal is not None  # noqa: S101 - conda's ways always have one
-    framework = case.asked.framework
+    framework = case.request.framework
     # CuPy has no CPU-only build.
     build = "" if framework == "cupy" else "=cuda*"
     specs = [
@@ -251,7 +251,7 @@ def _specs(case: Case) -> list[str]:
     if numbers(case.cuda)[:1] > (case.toolkit_major,):
         specs.append(f"cuda-version={case.toolkit_major}")
     no_cudnn = framework == "cupy"
-    return [*specs, *([] if no_cudnn else _old_cudnn(case, "cudnn")), *case.asked.extra]
+    return [*specs, *([] if no_cudnn else _old_cudnn(case, "cudnn")), *case.request.extra]
 
 
 def _old_cudnn(case: Case, package: str) -> list[str]:

@@ -28,12 +28,12 @@ _TENSORFLOW = re.compile(
 
 def main() -> None:
     """Print the packages."""
-    said = {"torch": _torch(), "tensorflow": _tensorflow()}
+    facts = {"torch": _torch(), "tensorflow": _tensorflow()}
     answer = {
         "python": platform.python_version(),
         "machine": platform.machine(),
         "packages": [*_of_conda(), *_of_pip()],
-        "facts": {name: words for name, words in said.items() if words},
+        "facts": {name: words for name, words in facts.items() if words},
     }
     json.dump(answer, sys.stdout)
 

@@ -24,7 +24,7 @@ _ONLY_READS = re.compile(
     r"print|(.*\.)?(logging|logger|warnings|wandb|mlflow|plt|pyplot)\..*|"
     r".*\.(save\w*|dump\w*|write\w*|imwrite|imsave|imshow|plot\w*|assert_\w+|i?send\w*|export\w*)"
 )
-"""Functions of libraries whose result nobody needs, although they only read their arguments."""
+"""Functions of libraries whose result is not needed, although they only read their arguments."""
 _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
@@ -131,7 +131,7 @@ class Changes:
     def _is_for_its_effect(self, call: ast.expr, one: _Object) -> bool:
         """Return whether a call whose result is not used gets the object, to change it.
 
-        `dist.all_gather_object(parts, mine)`: without an effect, nobody would call this function.
+        `dist.all_gather_object(parts, mine)`: without an effect, no program would call it.
         """
         called = self._program.called(call, one.at) if isinstance(call, ast.Call) else None
         if not isinstance(call, ast.Call) or not isinstance(called, str):
@@ -170,7 +170,7 @@ class Changes:
             value: the expression.
             name: the name, or a dotted name.
             at: the function that the expression is in.
-            inside: the functions that are being looked at: one may call itself.
+            inside: the functions that are being examined: one may call itself.
         """
         if dotted_name(value) == name or _begins(value, name):
             return not (

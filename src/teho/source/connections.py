@@ -114,7 +114,7 @@ def _reopened(
 
 
 class _Openings:
-    """The calls of a program that open connections; each function is looked at once.
+    """The calls of a program that open connections; each function is examined once.
 
     Args:
         program: the files.

@@ -87,7 +87,9 @@ def _of_attribute(node: ast.Attribute, at: Place, purity: Purity, depth: int) ->
     module = at.function.module
     is_self = dotted_name(node) == f"self.{node.attr}"
     if is_self and purity.is_constant_attribute(node.attr, at):
-        values = [(value, Place(at.path, of)) for of, value in _of_self(node.attr, module)]
+        values = [
+            (value, Place(at.path, function)) for function, value in _of_self(node.attr, module)
+        ]
     else:
         values = [(value, Place(at.path, module)) for value in _defaults(node.attr, module)]
     if len(values) != 1:

@@ -49,15 +49,15 @@ def find_in_turn(frames: Sequence[Frame], purity: Purity) -> InTurn | None:
         blocks = find_blocks(levels, number, purity)
         if blocks is not None:
             return blocks
-        held = _held_lock(level)
+        taken = _taken_lock(level)
         has_own = is_client or any(_opens(one.place, purity) for one in levels[number + 1 :])
-        if not has_own and not (held and _uses_opened(level, held, purity)):
+        if not has_own and not (taken and _uses_opened(level, taken, purity)):
             continue
         calls = tuple(one.frame for one in levels[: number + 1])
         text = level.file.text_of(level.node)
-        if held is not None:
-            line = Frame(level.frame.file, level.frame.function, *held[:2])
-            return InTurn(calls=calls, loop=line, last=held[2], call_text=text, lock=line)
+        if taken is not None:
+            line = Frame(level.frame.file, level.frame.function, *taken[:2])
+            return InTurn(calls=calls, loop=line, last=taken[2], call_text=text, lock=line)
         loops = [one for one in level.loops() if isinstance(one.node, ast.For)]
         if loops and _may_begin_earlier(levels, number, loops[-1], purity):
             first = level.file.line_text(loops[-1].line).rstrip(":")
@@ -66,7 +66,7 @@ def find_in_turn(frames: Sequence[Frame], purity: Purity) -> InTurn | None:
     return None
 
 
-def _held_lock(level: Level) -> tuple[int, str, int] | None:
+def _taken_lock(level: Level) -> tuple[int, str, int] | None:
     """Return the line that takes a lock around a level's line, its text, and the block's end."""
     for node in level.function.nodes:
         if not isinstance(node, ast.AsyncWith):
@@ -100,11 +100,11 @@ def _opens(place: Place, purity: Purity) -> bool:
     )
 
 
-def _uses_opened(level: Level, held: tuple[int, str, int], purity: Purity) -> bool:
+def _uses_opened(level: Level, taken: tuple[int, str, int], purity: Purity) -> bool:
     """Return whether a call gets a connection that the task opened while it held the same lock."""
     opened: set[str] = set()
     for node in level.function.nodes:
-        if not (isinstance(node, ast.Assign) and held[0] < node.lineno < level.frame.line):
+        if not (isinstance(node, ast.Assign) and taken[0] < node.lineno < level.frame.line):
             continue
         value = node.value.value if isinstance(node.value, ast.Await) else node.value
         called = purity.program.called(value, level.place) if isinstance(value, ast.Call) else None

@@ -59,7 +59,7 @@ class Inputs:
         self._purity, self._program, self._changes = purity, purity.program, purity.changes
         self._items = Items(levels, purity, self._argument)
         self._open: set[tuple[Union[int, str], ...]] = set()
-        """Names that are being looked at: one that depends on itself varies."""
+        """Names that are being examined: one that depends on itself varies."""
         self._identities = 0
         """Above 0, only which object an expression is counts, and not whether it is changed."""
         self._bound: list[str] = []
@@ -233,7 +233,7 @@ class Inputs:
         if number < self._at:
             return self._before(number, name)
         if number == self._at and not self._is_function:
-            return self._of_name_beside(number, name, given)
+            return self._of_own_name(number, name, given)
         nodes = function.nodes
         changed = self._if_changed(number, name, nodes)
         values = [self._of_assigned(number, one) for one in reached]
@@ -241,7 +241,7 @@ class Inputs:
             values.append(self._of_parameter(number, name))
         return max(*values, changed)
 
-    def _of_name_beside(self, number: int, name: str, given: Sequence[Assigned]) -> Value:
+    def _of_own_name(self, number: int, name: str, given: Sequence[Assigned]) -> Value:
         """Return it for a name of the function that has the loop."""
         if any(one.loop is self._loop for one in given):
             others = (one for one in given if one.loop is not self._loop)
@@ -256,7 +256,7 @@ class Inputs:
     def _has_position(self, number: int, name: str) -> bool:
         """Return whether a name has a file or an iterator from before the loop."""
         if number > self._at or (number == self._at and self._is_function):
-            return False  # made anew in each iteration, or looked at where it comes from
+            return False  # made again in each iteration, or examined at its source
         level = self._levels[number]
         values = [
             one.value

@@ -50,11 +50,11 @@ class Program:
             self._files[path] = self._read(path)
         return self._files[path]
 
-    def all_nodes(self, of: ast.AST, statements: Sequence[ast.AST]) -> tuple[ast.AST, ...]:
+    def all_nodes(self, parent: ast.AST, statements: Sequence[ast.AST]) -> tuple[ast.AST, ...]:
         """Return all nodes of the statements of a loop or function, always the same tuple."""
-        if id(of) not in self._parts:
-            self._parts[id(of)] = tuple(inner for one in statements for inner in ast.walk(one))
-        return self._parts[id(of)]
+        if id(parent) not in self._parts:
+            self._parts[id(parent)] = tuple(inner for one in statements for inner in ast.walk(one))
+        return self._parts[id(parent)]
 
     def called(self, call: ast.Call, at: Place) -> Place | ast.ClassDef | str | None:
         """Return what a call calls.
@@ -81,7 +81,7 @@ class Program:
         return self._method(target.attr, at, "")
 
     def named(self, name: str, at: Place) -> Place | ast.ClassDef | str | None:
-        """Return what a name stands for, as `called` does for a call."""
+        """Return what a name refers to, as `called` does for a call."""
         function: Function | None = at.function
         while function is not None:
             if name in function.inner:

@@ -163,16 +163,16 @@ class Purity:
             self._constant[key] = self._is_constant(name, Place(at.path, outer))
         return self._constant[key]
 
-    def _is_constant(self, name: str, of: Place) -> bool:
-        (first, *others) = of.function.assigned[name]
+    def _is_constant(self, name: str, place: Place) -> bool:
+        (first, *others) = place.function.assigned[name]
         if others or first.value is None or first.loop or may_be_trained(first.value):
             return False
-        everything = self.program.all_nodes(of.function.node, [of.function.node])
+        everything = self.program.all_nodes(place.function.node, [place.function.node])
         if any(
             isinstance(one, (ast.Global, ast.Nonlocal)) and name in one.names for one in everything
         ):
             return False
-        return not self.changes.is_changed_in(name, everything, of)
+        return not self.changes.is_changed_in(name, everything, place)
 
     def is_constant_attribute(self, name: str, at: Place) -> bool:
         """Return whether an attribute of the program's objects is only set when they are made.

@@ -215,7 +215,7 @@ class Search:
 
 
 def _skipping(statements: Iterable[ast.AST], rarity: Rarity) -> Iterator[Branch]:
-    """Yield the statements after which most iterations do not go on: `if step % 100: continue`."""
+    """Yield the statements after which most iterations end: `if step % 100: continue`."""
     for one in statements:
         if isinstance(one, ast.If) and isinstance(one.body[-1], ast.Continue) and not one.orelse:
             rare = rarity.of(one.test, is_true=False)

@@ -15,7 +15,7 @@ __all__ = ["TIMES", "Level", "argument", "levels_of"]
 
 TIMES = re.compile(r"\b(perf_counter|timeit|monotonic|process_time|time\.time|default_timer)\b")
 """Functions that a program calls to measure how long some code takes."""
-_BESIDE = 2
+_CONTEXT_LINES = 2
 """Lines before and after a call in which its time is taken."""
 
 _NEXT = re.compile(r"(^|\.)(__next__|_next_data|_next_index)$")
@@ -61,8 +61,8 @@ class Level(NamedTuple):
     def is_measured(self) -> bool:
         """Whether the program measures the time of the line: it may be repeated for this."""
         line = self.frame.line
-        before = self.file.lines[max(0, line - 1 - _BESIDE) : line - 1]
-        after = self.file.lines[line : line + _BESIDE]
+        before = self.file.lines[max(0, line - 1 - _CONTEXT_LINES) : line - 1]
+        after = self.file.lines[line : line + _CONTEXT_LINES]
         return all(
             any(TIMES.search(one.decode("utf-8", "replace")) for one in lines)
             for lines in (before, after)

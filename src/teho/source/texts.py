@@ -10,7 +10,7 @@ from teho.source.parsed import Function
 __all__ = ["UNKNOWN", "made_text"]
 
 UNKNOWN = "\0"
-"""Stands for a part of a text that is not in the program's source."""
+"""Represents a part of a text that is not in the program's source."""
 _KEEP = frozenset(("text", "SQL", "dedent", "cleandoc", "strip", "str"))
 """Functions and methods whose result has the same text."""
 _DEEPEST = 6

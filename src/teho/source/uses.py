@@ -93,11 +93,11 @@ class Uses:
             if isinstance(outer, TRIES):  # an exception may lead there
                 for block in (*([one] for one in outer.handlers), outer.orelse, outer.finalbody):
                     _add(block, name, found)
-            is_alive = is_alive and self._goes_on(inner, outer, name, found)
+            is_alive = is_alive and self._add_following(inner, outer, name, found)
             inner = outer
         return list(found)
 
-    def _goes_on(self, inner: ast.AST, outer: ast.AST, name: str, found: _Found) -> bool:
+    def _add_following(self, inner: ast.AST, outer: ast.AST, name: str, found: _Found) -> bool:
         """Add the uses after a statement in its block; return whether there may be further ones."""
         block = self.block(inner)
         if not block:

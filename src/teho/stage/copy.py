@@ -97,18 +97,18 @@ def copy_files(
                 process.kill()
                 raise
         errors.seek(0)
-        said = [
+        messages = [
             line for line in errors.read().decode(errors="backslashreplace").splitlines() if line
         ]
     if process.returncode in {0, *_PARTLY}:
-        return said
-    if "command not found" in " ".join(said) or process.returncode == 127:
+        return messages
+    if "command not found" in " ".join(messages) or process.returncode == 127:
         raise TehoError(
             f"{machine.host} has no command rsync",
             "",
             f"load a module with rsync on {machine.host}",
         )
-    useful = [line for line in said if not line.startswith("rsync error")] or said
+    useful = [line for line in messages if not line.startswith("rsync error")] or messages
     raise problem_of(machine.host, process.returncode, useful)
 
 
@@ -128,7 +128,7 @@ def _read(stream: IO[bytes]) -> bytes:
 
 
 def _gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small parts, because sending each of them alone is slow."""
+    """Join small parts, because sending each of them separately is slow."""
     waiting: list[bytes] = []
     size = 0
     for part in parts:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from teho.doctor.files import read_quotas
 from teho.doctor.snapshot import DiskQuota
 from teho.model.finding import Evidence, Finding, Severity, Threshold
-from teho.stage.look import Looked
+from teho.stage.location import Location
 from teho.units import counted, format_bytes
 
 __all__ = ["many_small_files", "over_quota", "quotas_of"]
@@ -46,14 +46,14 @@ def many_small_files(
     )
 
 
-def quotas_of(place: Looked) -> list[DiskQuota]:
+def quotas_of(place: Location) -> list[DiskQuota]:
     """Return the user's quotas on the file system of a place."""
     names = {place.folder.mounted_on, place.device}
     found = (quota for text in place.quotas for quota in read_quotas(text))
     return [quota for quota in found if quota.file_system in names]
 
 
-def over_quota(place: Looked, more_bytes: int, more_files: int) -> Iterator[Finding]:
+def over_quota(place: Location, more_bytes: int, more_files: int) -> Iterator[Finding]:
     """Yield a warning for each quota that the copy exceeds.
 
     Args:

@@ -120,8 +120,8 @@ class Machine:
 
     def _is_connected(self) -> bool:
         """Return whether the user keeps a connection open, such as one with a second factor."""
-        asked = [*self._ssh, "-O", "check", "--", self._name]
-        return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+        command = [*self._ssh, "-O", "check", "--", self._name]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     @property
     def _name(self) -> str:
@@ -135,8 +135,8 @@ class Machine:
         traceback: TracebackType | None,
     ) -> None:
         if self._folder:
-            asked = [*self._ssh, "-O", "exit", "--", self._name]
-            subprocess.run(asked, capture_output=True, check=False)
+            command = [*self._ssh, "-O", "exit", "--", self._name]
+            subprocess.run(command, capture_output=True, check=False)
             shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
@@ -179,7 +179,7 @@ class Machine:
 
 
 class _Talk:
-    """One request to a machine, while it goes on."""
+    """One request to a machine, until it ends."""
 
     def __init__(
         self, machine: Machine, process: subprocess.Popen[bytes], errors: IO[bytes]
@@ -229,26 +229,26 @@ class _Talk:
         """Return why the request ended too early."""
         code = self._process.wait()
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip().splitlines()
-        return problem_of(self._machine.host, code, said)
+        errors = self._errors.read().decode(errors="replace").strip().splitlines()
+        return problem_of(self._machine.host, code, errors)
 
 
-def problem_of(host: str, code: int, said: Sequence[str]) -> TehoError:
+def problem_of(host: str, code: int, errors: Sequence[str]) -> TehoError:
     """Return why a command on a machine failed.
 
     Args:
         host: the machine; empty: this one.
         code: the exit code of the command.
-        said: lines that it printed on standard error.
+        errors: lines that it printed on standard error.
     """
-    last = said[-1].strip().rstrip(".") if said else f"exit code {code}"
+    last = errors[-1].strip().rstrip(".") if errors else f"exit code {code}"
     if host and code == _NO_PYTHON:
         return TehoError(
             f"{host} has no python3",
             "Python 3.6 or newer on the PATH when ssh runs a command",
             f"in the ~/.bashrc of {host}, load a module with Python",
         )
-    text = " ".join(said)
+    text = " ".join(errors)
     if not host or code != _SSH_FAILED:
         return TehoError(f"a command failed on {host or 'this machine'}: {last}")
     next_step = f"`ssh {shlex.quote(host)}` shows what is wrong"

@@ -30,7 +30,7 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def _say(answer: Any) -> None:
+def _answer(answer: Any) -> None:
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
 
 
@@ -49,7 +49,7 @@ def _kind(mode: int) -> str:
     return "an unknown kind of file"
 
 
-def look(path: bytes, quotas: bool) -> None:
+def describe(path: bytes, quotas: bool) -> None:
     """Describe a path and its file system; if it does not exist, that of the folder above it."""
     if path == b"~" or path[:2] == b"~/" or not path:
         path = os.path.expanduser(b"~") + path[1:]
@@ -60,7 +60,7 @@ def look(path: bytes, quotas: bool) -> None:
     found = os.statvfs(above)
     mounted_on, file_system, device = _mount_of(above)
     is_folder = os.path.isdir(above)
-    _say(
+    _answer(
         {
             "path": _text(real),
             "kind": _kind(os.stat(real).st_mode) if os.path.exists(real) else "",
@@ -107,26 +107,26 @@ def _mount_of(real: bytes) -> Tuple[bytes, str, str]:
 def _quotas(path: bytes, file_system: str) -> List[str]:
     """Return what the commands for quotas print."""
     if file_system != "lustre":
-        return [_said([b"quota", b"-wp"])]
+        return [_output_of([b"quota", b"-wp"])]
     quota = [b"lfs", b"quota", b"-q"]
-    texts = [_said([*quota, b"-u", str(os.getuid()).encode(), path])]
+    texts = [_output_of([*quota, b"-u", str(os.getuid()).encode(), path])]
     # If a folder belongs to a project, the project has the limit.
-    project = _said([b"lfs", b"project", b"-d", path]).split()[:1]
+    project = _output_of([b"lfs", b"project", b"-d", path]).split()[:1]
     if project and project[0].isdigit() and project[0] != "0":
-        texts.append(_said([*quota, b"-p", project[0].encode(), path]))
+        texts.append(_output_of([*quota, b"-p", project[0].encode(), path]))
     return texts
 
 
-def _said(command: List[bytes]) -> str:
+def _output_of(command: List[bytes]) -> str:
     """Return what a command prints; empty if it is missing or slow."""
     try:
-        said = subprocess.run(
+        done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, timeout=_QUOTA_S,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return said.stdout.decode("utf-8", "replace")
+    return done.stdout.decode("utf-8", "replace")
 
 
 def list_all(path: bytes, name: bytes) -> None:
@@ -145,7 +145,7 @@ def list_all(path: bytes, name: bytes) -> None:
             target = _text(os.readlink(full)) if kind == "l" else ""
         except OSError as error:
             if relative != name or not isinstance(error, FileNotFoundError):
-                _say([_text(relative), "", 0, 0, "", _why(error)])
+                _answer([_text(relative), "", 0, 0, "", _why(error)])
             continue
         why = ""
         if kind == "d":
@@ -158,7 +158,7 @@ def list_all(path: bytes, name: bytes) -> None:
         elif kind == "f" and not os.access(full, os.R_OK):
             why = "Permission denied"
         mode = stat.S_IMODE(found.st_mode)
-        _say([_text(relative), kind, found.st_size, found.st_mtime_ns, target, why, mode])
+        _answer([_text(relative), kind, found.st_size, found.st_mtime_ns, target, why, mode])
 
 
 def sums(path: bytes, ranges: List[Tuple[str, int, int]]) -> None:
@@ -176,9 +176,9 @@ def sums(path: bytes, ranges: List[Tuple[str, int, int]]) -> None:
                     hashed.update(chunk)
                     left -= len(chunk)
         except OSError as error:
-            _say(["", _why(error)])
+            _answer(["", _why(error)])
             continue
-        _say(["", "the file is too short"] if left else [hashed.hexdigest(), ""])
+        _answer(["", "the file is too short"] if left else [hashed.hexdigest(), ""])
         sys.stdout.buffer.flush()
 
 
@@ -205,7 +205,7 @@ def receive(path: bytes, name: bytes, mark: bytes, size: int, mtime_ns: int, rep
         if had > size:
             file.truncate(0)
             had = 0
-        _say({"had": had})
+        _answer({"had": had})
         sys.stdout.buffer.flush()
         left = size - had
         while left:
@@ -217,7 +217,7 @@ def receive(path: bytes, name: bytes, mark: bytes, size: int, mtime_ns: int, rep
         file.flush()
         os.fsync(file.fileno())
     if left:
-        _say({"why": "the connection ended; %d bytes are missing" % left})
+        _answer({"why": "the connection ended; %d bytes are missing" % left})
         return
     os.utime(part, ns=(mtime_ns, mtime_ns))
     if replace:
@@ -226,7 +226,7 @@ def receive(path: bytes, name: bytes, mark: bytes, size: int, mtime_ns: int, rep
         try:
             os.link(part, final)  # it fails if there is a file, rename does not
         except FileExistsError:
-            _say({"why": "a file with this name has appeared"})
+            _answer({"why": "a file with this name has appeared"})
             return
         except OSError:
             if os.path.lexists(final):
@@ -234,7 +234,7 @@ def receive(path: bytes, name: bytes, mark: bytes, size: int, mtime_ns: int, rep
             os.rename(part, final)  # a file system without hard links
         else:
             os.unlink(part)
-    _say({"why": ""})
+    _answer({"why": ""})
 
 
 def main() -> None:
@@ -243,8 +243,8 @@ def main() -> None:
     sys.stdout.buffer.write(READY + b"\n")
     path = _bytes(request["path"])
     try:
-        if request["do"] == "look":
-            look(path, request["quotas"])
+        if request["do"] == "describe":
+            describe(path, request["quotas"])
         elif request["do"] == "list":
             list_all(path, _bytes(request["name"]))
         elif request["do"] == "sums":
@@ -258,11 +258,11 @@ def main() -> None:
                 path, _bytes(request["name"]), request["mark"].encode(), request["size"],
                 request["mtime_ns"], request["replace"],
             )  # fmt: skip
-        _say("done")
+        _answer("done")
     except OSError as error:
         name = error.filename
         shown = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
-        _say({"failed": "%s: %s" % (shown, _why(error)) if shown else _why(error)})
+        _answer({"failed": "%s: %s" % (shown, _why(error)) if shown else _why(error)})
     sys.stdout.buffer.flush()
 
 

@@ -16,7 +16,7 @@ from teho.model.staged import Problem, Staged
 from teho.stage import copy, verify
 from teho.stage.archive import Archive
 from teho.stage.findings import many_small_files, over_quota, quotas_of
-from teho.stage.look import look
+from teho.stage.location import location_of
 from teho.stage.machine import Machine, Place, shown
 from teho.stage.plan import (
     Entry,
@@ -33,7 +33,7 @@ from teho.units import counted, format_bytes
 __all__ = ["Progress", "Staging", "Wanted"]
 
 Progress = Callable[[str, int, int], None]
-"""Called with what goes on, the bytes that are done, and all bytes."""
+"""Called with the present step, the bytes that are done, and all bytes."""
 
 
 class Wanted(NamedTuple):
@@ -75,10 +75,10 @@ class Staging:
         self._wanted, self._here, self._there, self._home = wanted, here, there, home
         self._many, self._small = limits["files_min"], limits["size_kib"]
         self._started_s: float | None = None
-        self._source_place = look(here, wanted.source)
+        self._source_place = location_of(here, wanted.source)
         self._folder, self._name = os.path.split(self._source_place.path)
         self._check_source()
-        self._place = look(there, wanted.destination.path, quotas=True)
+        self._place = location_of(there, wanted.destination.path, quotas=True)
         self._check_destination()
         self._source = entries(self._list_here())
         self._target_name = f"{self._name}.tar" if self.is_archive else self._name
@@ -251,7 +251,7 @@ class Staging:
         # Before the copy: an interrupted copy knows its files. Those that will be replaced are
         # recorded as they are until they have been replaced.
         self._record(self.plan.new)
-        said: list[str] = []
+        messages: list[str] = []
         done = 0
 
         def show(copied: int) -> None:
@@ -266,7 +266,7 @@ class Staging:
                     show, replace=replace,
                 )  # fmt: skip
             else:
-                said += copy.copy_files(
+                messages += copy.copy_files(
                     part, self._folder, self._there, self._place.path, unfinished, show,
                     replace=replace,
                 )  # fmt: skip
@@ -274,7 +274,7 @@ class Staging:
         if not self.is_archive:
             self._there.ask("clean", unfinished)
         self._record(self.plan.newer)
-        return said
+        return messages
 
     def _record(self, files: tuple[Entry, ...]) -> None:
         new = {one.name: (one.size, one.mtime_ns) for one in files if one.kind == "f"}

@@ -70,10 +70,10 @@ def compare(
     found = []
     done = 0
     with (
-        here[0].talk("sums", here[1], ranges=ranges_here) as asked_here,
-        there[0].talk("sums", there[1], ranges=ranges_there) as asked_there,
+        here[0].talk("sums", here[1], ranges=ranges_here) as answers_here,
+        there[0].talk("sums", there[1], ranges=ranges_there) as answers_there,
     ):
-        answers = zip(parts, asked_here.answers(), asked_there.answers(), strict=False)
+        answers = zip(parts, answers_here.answers(), answers_there.answers(), strict=False)
         for part, (sum_here, why_here), (sum_there, why_there) in answers:
             done += part.size
             progress(done)

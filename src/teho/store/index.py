@@ -299,7 +299,7 @@ def change_tags(
     """Change the tags of one recording, and return all its tags.
 
     Raises:
-        RecordingError: the recording cannot be read or written, or the run still goes on.
+        RecordingError: the recording cannot be read or written, or the run has not ended.
     """
     run = read_run(directory)
     if run_state(run, directory) is RunState.RUNNING:

@@ -68,7 +68,7 @@ _VERSION = zlib.crc32(_SCHEMA.encode()) & 0x7FFF_FFFF or 1
 
 
 class IndexFile:
-    """The index of all recordings of all folders that this user has looked at."""
+    """The index of all recordings of all folders that this user has read."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -386,7 +386,7 @@ def indexed(directory: Path, run: Run, stamp: int, user: str | None = None) -> I
 
 
 def outcome_of(run: Run, directory: Path) -> str:
-    """Return whether a run goes on, ended well, failed, was interrupted, or was imported."""
+    """Return whether a run continues, ended well, failed, was interrupted, or was imported."""
     if run.imported:
         return "imported"  # a log does not say how its program ended
     end = run.end

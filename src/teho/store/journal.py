@@ -1,4 +1,4 @@
-"""Writes a node's rows while the run goes on: an Arrow stream, packed when it is large.
+"""Writes a node's rows during the run: an Arrow stream, packed when it is large.
 
 If the process is killed, the stream has complete batches and at most one incomplete batch at its
 end. Readers ignore the incomplete batch.

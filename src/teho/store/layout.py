@@ -2,7 +2,7 @@
 
     RUN/run.json               written by the supervisor of `teho run`
     RUN/nodes/NODE.json        written by that node's recorder
-    RUN/live/NODE.0000.arrows  rows of the run while it goes on; NODE.0000.parquet once rotated
+    RUN/live/NODE.0000.arrows  rows during the run; NODE.0000.parquet once rotated
     RUN/samples/NODE.parquet   all rows of that node, once sealed
     RUN/probe/NODE-PID-STAMP.jsonl  what the probe recorded of a Python process
     RUN/leases/VIEWER.json     written by each viewer that watches the run

@@ -14,7 +14,7 @@ from teho.model.profiling import ProfilerUse
 from teho.model.stack import Frame, Seen, State
 from teho.model.watched import Death, Loader, Progress, Raised, Stayed, WatchedProcess
 from teho.store.layout import probe_folder
-from teho.store.slices import Slice, at_end, before, in_parts, independent_looks, totals
+from teho.store.slices import Slice, at_end, before, in_parts, independent_samples, totals
 from teho.store.stacks import OutsideStacks, is_stack_file, lines_of, read_stacks
 
 __all__ = ["processes_in", "watched_processes"]
@@ -134,7 +134,7 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
         noted_s=noted_s,
         stayed=_stayed(outside) if outside is not None else None,
         death=_death(head["pid"], outside.ended) if outside is not None else None,
-        independent_looks=independent_looks(slices),
+        independent_samples=independent_samples(slices),
         from_outside=outside is not None and bool(outside.slices),
         why_inside=outside.failure if outside is not None else "",
         cores=tuple(process["cores"]) if "cores" in process else None,
@@ -168,7 +168,7 @@ def _raised(line: dict[str, Any], at_s: float) -> Raised:
 
 
 def _stayed(outside: OutsideStacks) -> Stayed | None:
-    """Return what a process waited for in the line in which it stays; None if it has gone on."""
+    """Return what a process waited for in the line in which it stays; None if it has continued."""
     if not outside.stays:
         return None
     since_s, at_s = outside.stays["since_s"], outside.stays["at_s"]
@@ -194,12 +194,12 @@ def _first_step_s(progress: Sequence[Progress]) -> float | None:
 def _inside_slice(line: dict[str, Any], stacks: Mapping[str, tuple[Frame, ...]]) -> Slice:
     """Read the samples of a probe's own thread; the CPU time shows the state of the program."""
     seen = []
-    for number, (looks, wall_s, cpu_s, held_s) in line["seen"].items():
+    for number, (samples, wall_s, cpu_s, held_s) in line["seen"].items():
         if cpu_s < _BUSY * wall_s:
             state = State.WAITING
         else:
             state = State.PYTHON if 2 * held_s > wall_s else State.NATIVE
         seen.append(
-            Seen(frames=stacks.get(number, ()), state=state, looks=int(looks), wall_s=wall_s)
+            Seen(frames=stacks.get(number, ()), state=state, samples=int(samples), wall_s=wall_s)
         )
     return Slice(line["from_s"], line["until_s"], tuple(seen))

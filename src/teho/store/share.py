@@ -59,7 +59,7 @@ def share(run: Path, shared: Path, group: str) -> Path:
 
     Raises:
         InputError: this user is not a member of the group, or the folder cannot be used.
-        RecordingError: the run still goes on, or cannot be read or copied.
+        RecordingError: the run has not ended, or cannot be read or copied.
     """
     number = _group_number(group)
     if run_state(read_run(run), run) is RunState.RUNNING:

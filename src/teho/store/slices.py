@@ -18,7 +18,7 @@ __all__ = [
     "changed",
     "entries",
     "in_parts",
-    "independent_looks",
+    "independent_samples",
     "split",
     "totals",
 ]
@@ -60,7 +60,7 @@ def split(seen: Seen, shares: dict[State, float]) -> Iterator[Seen]:
     for state, share in shares.items():
         if share > 0:
             yield msgspec.structs.replace(
-                seen, state=state, wall_s=share * seen.wall_s, looks=share * seen.looks
+                seen, state=state, wall_s=share * seen.wall_s, samples=share * seen.samples
             )
 
 
@@ -88,10 +88,10 @@ def at_end(slices: Sequence[Slice], began_s: float) -> Slice:
     return Slice(max(began_s, first_s), until_s, _between(slices, begin_s, inf))
 
 
-def independent_looks(slices: Sequence[Slice]) -> float:
+def independent_samples(slices: Sequence[Slice]) -> float:
     """Return the number of equal samples with the same precision (Kish's effective size)."""
     whole_s = sum(seen.wall_s for seen in entries(slices))
-    squares = sum(seen.wall_s**2 / seen.looks for seen in entries(slices) if seen.looks)
+    squares = sum(seen.wall_s**2 / seen.samples for seen in entries(slices) if seen.samples)
     return whole_s**2 / squares if squares else 0.0
 
 
@@ -121,9 +121,9 @@ def _sum(weighted: Iterator[tuple[Seen, float]]) -> tuple[Seen, ...]:
     sums: dict[tuple[tuple[Frame, ...], State], list[float]] = {}
     for seen, weight in weighted:
         total = sums.setdefault((seen.frames, seen.state), [0.0, 0.0])
-        total[0] += weight * seen.looks
+        total[0] += weight * seen.samples
         total[1] += weight * seen.wall_s
     return tuple(
-        Seen(frames=frames, state=state, looks=looks, wall_s=wall_s)
-        for (frames, state), (looks, wall_s) in sorted(sums.items(), key=lambda pair: -pair[1][1])
+        Seen(frames=frames, state=state, samples=samples, wall_s=wall_s)
+        for (frames, state), (samples, wall_s) in sorted(sums.items(), key=lambda pair: -pair[1][1])
     )

@@ -33,7 +33,7 @@ def corrected(slices: Sequence[Slice], stayed: Counter[Frame]) -> list[Slice]:
 
     Args:
         slices: the samples as they were taken.
-        stayed: innermost place -> how much more often the thread stayed there than it went on.
+        stayed: innermost place -> how much more often the thread stayed there than it continued.
     """
     with_reasons = _with_reasons(slices)
     return _with_native_code(_without_late_samples(_with_kernel_shares(with_reasons)), stayed)
@@ -98,14 +98,14 @@ def _with_kernel_shares(slices: Sequence[Slice]) -> list[Slice]:
     """
     known = [one for one in slices if one.ran_s > 0]
     whole_s = sum(one.until_s - one.from_s for one in known)
-    looks = sum(seen.looks for seen in entries(slices))
+    samples = sum(seen.samples for seen in entries(slices))
     parts = [(_waited_s(one), sum(seen.wall_s for seen in one.seen)) for one in slices]
     waited_s, seen_s = (sum(column) for column in zip(*parts, strict=True)) if parts else (0.0, 0.0)
     if whole_s <= 0 or not 0 < waited_s < seen_s:
         return list(slices)
     could_run = min(1.0, sum(one.ran_s + one.queued_s for one in known) / whole_s)
     share = waited_s / seen_s
-    by_chance = _STANDARD_ERRORS * (share * (1 - share) / looks) ** 0.5
+    by_chance = _STANDARD_ERRORS * (share * (1 - share) / samples) ** 0.5
     if share - (1 - could_run) <= by_chance:
         return list(slices)
 

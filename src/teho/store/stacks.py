@@ -45,7 +45,7 @@ class OutsideStacks:
     def __init__(self) -> None:
         self.slices: list[Slice] = []
         self.stayed: Counter[Frame] = Counter()
-        """Innermost place -> how much more often the thread stayed there than it went on."""
+        """Innermost place -> how much more often the thread stayed there than it continued."""
         self.columns: dict[Frame, tuple[int, ...]] = {}
         """For frames without a text: where they are in their line, in bytes."""
         self.in_loops: dict[str, list[Any]] = {name: [] for name in _IN_LOOPS}
@@ -203,9 +203,9 @@ def _with_periods(repeated: _InLoop, slices: Sequence[Slice]) -> _InLoop:
 
 def _slice(line: dict[str, Any], stacks: dict[str, tuple[Frame, ...]]) -> Slice:
     seen = tuple(
-        Seen(frames=stacks.get(number, ()), state=State(state), looks=looks, wall_s=wall_s)
+        Seen(frames=stacks.get(number, ()), state=State(state), samples=samples, wall_s=wall_s)
         for number, states in line["seen"].items()
-        for state, (looks, wall_s) in states.items()
+        for state, (samples, wall_s) in states.items()
     )
     return Slice(
         line["from_s"], line["until_s"], seen, line.get("queued_s", 0.0), line.get("ran_s", 0.0)

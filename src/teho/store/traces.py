@@ -63,7 +63,7 @@ def _traces(run: Path) -> list[Path]:
 
 
 class Answers:
-    """What the probes of a run note about a plan while the run goes on.
+    """What the probes of a run note about a plan during the run.
 
     Args:
         run: the run's directory.

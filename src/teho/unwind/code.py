@@ -89,7 +89,7 @@ class Code:
 THREAD = Code(
     file="<thread>", function="", first_line=0, table=b"", version=(0, 0), instructions=0, mark=b""
 )
-"""Stands between the functions of a thread and those of the thread that waits for it."""
+"""Separates the functions of a thread from those of the thread that waits for it."""
 ONLY_TASK, FIRST_TASK, ONE_OF_TASKS = (
     Code(
         file="<task>", function=function, first_line=0, table=b"", version=(0, 0), instructions=0,
@@ -97,7 +97,7 @@ ONLY_TASK, FIRST_TASK, ONE_OF_TASKS = (
     )
     for function in ("only", "only, others wait for a lock", "one of several")
 )  # fmt: skip
-"""Stand between the coroutines of a task and what waits for the task. The first two: no other task
+"""Separate the coroutines of a task from what waits for the task. The first two: no other task
 waits for something outside of the program. The second one: some of them wait for a lock."""
 
 

@@ -31,7 +31,7 @@ _FIRST_TRIES = 5
 _TURN_S = 0.01
 """A thread that waits for its core usually gets it within this time."""
 _TIMES = 5
-"""Looks in a row with the same new last frame, until it is accepted as the outermost one."""
+"""Samples in a row with the same new last frame, until it is accepted as the outermost one."""
 _ALWAYS_CHECKED = 3
 """Innermost functions that are always checked: their address may have been used again."""
 _HELPERS = frozenset(("__init__", "<shim>"))
@@ -85,10 +85,10 @@ class Unwinder:
         """
         for _ in range(_FIRST_TRIES - 1):
             with contextlib.suppress(UnwindError):
-                self.look()
+                self.sample()
                 return
             time.sleep(_TURN_S)
-        self.look()
+        self.sample()
 
     def close(self) -> None:
         """Close the process's memory."""
@@ -151,10 +151,10 @@ class Unwinder:
         """The layout of the process's Python."""
         return self._layout
 
-    def look(self) -> Key:
+    def sample(self) -> Key:
         """Return the stack of the main thread.
 
-        The thread runs during the look, so the parts that are read may not fit together. Then all
+        The thread runs during the sample, so the parts that are read may not fit together. Then all
         is read again at once: waiting would favour slow code.
 
         Raises:
@@ -163,8 +163,8 @@ class Unwinder:
         """
         for _ in range(_TRIES - 1):
             with contextlib.suppress(UnwindError):
-                return self._look(is_last=False)
-        return self._look(is_last=True)
+                return self._sample(is_last=False)
+        return self._sample(is_last=True)
 
     def others(self) -> list[tuple[int, int]]:
         """Return the other threads that execute Python functions: number and address of each.
@@ -183,14 +183,14 @@ class Unwinder:
                     found.append((number, thread))
         return found[:_MOST_OTHERS]
 
-    def look_at(self, thread: int) -> Key:
+    def sample_thread(self, thread: int) -> Key:
         """Return the stack of another thread; empty if it has just left its last function.
 
         Args:
             thread: the address from `others`.
 
         Raises:
-            UnwindError: see `look`.
+            UnwindError: see `sample`.
         """
         blocks = _Blocks(self._memory, thread, self._layout)
         newest, self._newest = self._newest, frozenset()  # its functions are all checked
@@ -207,7 +207,7 @@ class Unwinder:
         values differ.
 
         Raises:
-            UnwindError: see `look`.
+            UnwindError: see `sample`.
         """
         frame = self._innermost(self.thread)
         if not frame:
@@ -252,7 +252,7 @@ class Unwinder:
             frame = self._memory.pointer(frame + layout.frame_pointer)
         return frame
 
-    def _look(self, *, is_last: bool) -> Key:
+    def _sample(self, *, is_last: bool) -> Key:
         frames: list[int] = []
         places, used, root = self._walk(self._blocks, frames)
         if root != self._root:

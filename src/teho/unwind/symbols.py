@@ -191,11 +191,11 @@ class Symbols:
                 continue
             if section.link >= len(data.sections):
                 continue
-            of = data.sections[section.link]
-            text = _text_of(data, of) if of.kind == _DYNAMIC_SYMBOLS else None
+            linked = data.sections[section.link]
+            text = _text_of(data, linked) if linked.kind == _DYNAMIC_SYMBOLS else None
             if text is None:
                 continue
-            symbols = data.read(of.offset, of.size)
+            symbols = data.read(linked.offset, linked.size)
             whole = data.read(section.offset, section.size // _RELOCATION.size * _RELOCATION.size)
             for slot, info, _ in _RELOCATION.iter_unpack(whole):
                 if info & 0xFFFFFFFF in _TO_SLOT and (info >> 32) * SYMBOL.size < len(symbols):

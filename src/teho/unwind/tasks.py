@@ -44,7 +44,7 @@ _FRAME_BYTES = 768
 _PENDING = 0
 _DEEPEST = 64
 _MOST_TASKS = 256
-"""Tasks that are looked at for one sample."""
+"""Tasks that are read for one sample."""
 _ENOUGH_TASKS = 8
 """Tasks that wait for something outside: with this number, it is not waited for only one thing."""
 _MOST_KNOWN = 10_000

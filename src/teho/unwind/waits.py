@@ -41,7 +41,7 @@ _NAMES = {
 _STATES = {
     "sync": State.DISK, "file": State.DISK, "process": State.PROCESS, "thread": State.LOCK,
 }  # fmt: skip
-"""States of the calls that need no look at their arguments."""
+"""States of the calls whose arguments need not be read."""
 _FUTEX_PRIVATE = 128
 _CORE = 36
 """Index of the core among the fields of `stat` after the name (proc(5), field 39)."""
@@ -300,10 +300,10 @@ class Waits:
         if known is None:
             if len(self._sockets) >= _MOST_SOCKETS:
                 self._sockets.clear()
-            known = self._sockets[inode] = self._look_up(inode)
+            known = self._sockets[inode] = self._state_of(inode)
         return known
 
-    def _look_up(self, inode: str) -> State:
+    def _state_of(self, inode: str) -> State:
         for name in ("tcp", "tcp6", "udp", "udp6"):
             words = _row(f"/proc/{self._pid}/net/{name}", 9, inode)
             if words:

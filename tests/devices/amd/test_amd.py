@@ -129,7 +129,7 @@ def test_zero_watts_of_a_whole_card_is_a_failure(mi210: AmdTree) -> None:
 
 
 @pytest.mark.parametrize("average", ["absent", "unsupported", "0", "N/A"])
-def test_present_power_stands_in_for_an_average_that_is_not_there(
+def test_present_power_replaces_a_missing_average(
     mi210: AmdTree, kernel: RefusingKernel, average: str
 ) -> None:
     gpu = mi210.gpus[0]
@@ -323,7 +323,7 @@ def test_an_answer_is_a_whole_number_or_an_error(answer: bytes) -> None:
             parse_number(answer)
 
 
-def test_a_file_is_closed_even_if_it_holds_nonsense(tmp_path: Path) -> None:
+def test_a_file_with_nonsense_is_closed_too(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("nonsense")
     before = open_file_count()
     with pytest.raises(ValueError, match="nonsense"):
@@ -332,7 +332,7 @@ def test_a_file_is_closed_even_if_it_holds_nonsense(tmp_path: Path) -> None:
 
 
 # --- in mid-run -----------------------------------------------------------------------------
-def test_card_that_vanishes_fails_and_the_others_go_on(tmp_path: Path) -> None:
+def test_card_that_vanishes_fails_and_the_others_continue(tmp_path: Path) -> None:
     tree = build_mi210(tmp_path, count=2)
     source = open_amd(tree)
     source.read(NOBODY)

@@ -95,7 +95,7 @@ def test_unit_of_a_gpu_that_is_not_known_is_not_guessed(tmp_path: Path) -> None:
     assert "gfx1030" in values["gpu_energy_j"].detail  # type: ignore[union-attr]
 
 
-def test_counter_of_32_bits_goes_on_when_it_is_full(tmp_path: Path) -> None:
+def test_counter_of_32_bits_continues_after_an_overflow(tmp_path: Path) -> None:
     """The naive difference is negative, or lacks 65.5 kJ each time."""
     one = One(build_mi100(tmp_path))
     before_j = one.energy_j()
@@ -117,7 +117,7 @@ def test_reset_of_a_counter_of_32_bits_is_not_taken_for_a_wrap(tmp_path: Path) -
     assert "started again from 0" in one.source.alerts()[0]
 
 
-def test_reset_is_passed_on_and_said_once(tmp_path: Path) -> None:
+def test_reset_is_passed_on_and_reported_once(tmp_path: Path) -> None:
     one = mi210(tmp_path)
     one.step(power_w=200)
     one.gpu.firmware.reset()
@@ -141,7 +141,7 @@ def test_step_back_is_a_failure_and_no_reset(tmp_path: Path) -> None:
     assert one.source.alerts() == []
 
 
-def test_counter_that_stands_still_is_a_failure_until_it_moves(tmp_path: Path) -> None:
+def test_counter_that_stopped_is_a_failure_until_it_grows(tmp_path: Path) -> None:
     """Seen on MI100 and MI210: a difference of 0 J would be wrong while the GPU draws power."""
     one = mi210(tmp_path)
     one.step(power_w=200)
@@ -159,7 +159,7 @@ def test_counter_that_stands_still_is_a_failure_until_it_moves(tmp_path: Path) -
     assert len(one.source.alerts()) == 1
 
 
-def test_counter_that_stands_still_without_power_is_no_failure(tmp_path: Path) -> None:
+def test_counter_that_stopped_without_power_is_no_failure(tmp_path: Path) -> None:
     one = mi210(tmp_path)
     one.gpu.write("power1_average", "N/A")
     one.gpu.firmware.still = True
@@ -212,7 +212,7 @@ def test_busy_is_the_mean_since_the_last_reading(tmp_path: Path, table: tuple[in
     assert values["gpu_dram_percent"] == pytest.approx(10, rel=1e-3)
 
 
-def test_sums_of_32_bits_go_on_when_they_are_full(tmp_path: Path) -> None:
+def test_sums_of_32_bits_continue_after_an_overflow(tmp_path: Path) -> None:
     one = mi300x(tmp_path, activity_started=2**32 - 25_000)
     proven(one, busy=60, memory=30)  # 1.2 million steps of the sum: full on the way
     values = one.step(busy=60, memory=30)
@@ -220,7 +220,7 @@ def test_sums_of_32_bits_go_on_when_they_are_full(tmp_path: Path) -> None:
     assert values["gpu_dram_percent"] == pytest.approx(30, rel=1e-3)
 
 
-def test_count_of_steps_goes_on_when_it_is_full(tmp_path: Path) -> None:
+def test_count_of_steps_continues_after_an_overflow(tmp_path: Path) -> None:
     one = mi300x(tmp_path, activity_started=2**32 - 20_500)
     proven(one, busy=60)
     assert one.step(busy=30)["gpu_busy_percent"] == pytest.approx(30, rel=1e-3)
@@ -234,7 +234,7 @@ def test_sum_in_another_unit_is_never_used(tmp_path: Path) -> None:
         assert one.step(busy=9)["gpu_busy_percent"] == 90
 
 
-def test_sum_that_has_not_been_held_against_anything_is_not_used(tmp_path: Path) -> None:
+def test_sum_that_was_not_compared_is_not_used(tmp_path: Path) -> None:
     one = mi210(tmp_path)
     one.gpu.write("gpu_busy_percent", 50)
     values = [one.step(busy=40)["gpu_busy_percent"] for _ in range(20)]
@@ -310,7 +310,7 @@ def test_causes_of_mi300(
 
 
 @pytest.mark.parametrize("table", [(1, 6), (1, 7), (1, 8)])
-def test_share_of_time_where_the_firmware_counts_it(tmp_path: Path, table: tuple[int, int]) -> None:
+def test_share_of_time_if_the_firmware_counts_it(tmp_path: Path, table: tuple[int, int]) -> None:
     one = mi300x(tmp_path, table)
     one.gpu.run(0.5, hot=0, capped=100)
     values = one.step(0.5, hot=40, capped=50)

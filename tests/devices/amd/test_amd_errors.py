@@ -38,7 +38,7 @@ def test_counts_are_asked_once_a_minute(mi210: AmdTree, monkeypatch: pytest.Monk
     assert kernel.opened.count("umc_err_count") == 2
 
 
-def test_errors_that_ecc_could_not_put_right_are_said_once(mi210: AmdTree) -> None:
+def test_errors_that_ecc_could_not_correct_are_reported_once(mi210: AmdTree) -> None:
     mi210.gpus[0].write_errors(corrected=12, uncorrected=1)  # of another job
     source = open_amd(mi210)
     assert source.alerts() == []

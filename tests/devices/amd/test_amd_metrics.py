@@ -50,6 +50,11 @@ def test_each_field_is_found_where_the_c_compiler_puts_it(revision: tuple[int, i
     found = decode(bytes(table))
     assert not isinstance(found, Missing)
     assert found == {name: getattr(table, KERNEL_NAMES[name]) for name in found}
+    assert set(found) == kept_of(revision)
+
+
+def kept_of(revision: tuple[int, int]) -> set[str]:
+    """Return the names of the fields that Teho keeps."""
     wanted = {"energy", "clock_ns", "gfx", "memory"}
     if revision >= (1, 1):
         wanted |= {"gfx_sum", "memory_sum"}
@@ -61,7 +66,7 @@ def test_each_field_is_found_where_the_c_compiler_puts_it(revision: tuple[int, i
         wanted |= {"throttlers"}
     if revision >= (1, 6):
         wanted |= {"steps", "prochot", "power", "socket", "regulator", "hbm"}
-    assert set(found) == wanted
+    return wanted
 
 
 @given(st.sampled_from(REVISIONS), st.integers(0, 2**64 - 2), st.integers(0, 2**16 - 2))
@@ -113,14 +118,36 @@ def test_table_that_is_cut_short_is_a_failure(
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_raise(content: bytes) -> None:
-    decode(content)
+def test_any_bytes_are_a_table_or_a_reason(content: bytes) -> None:
+    answer = decode(content)
+    if isinstance(answer, Missing):
+        assert answer.reason in {Reason.FAILED, Reason.UNSUPPORTED}
+        assert "gpu_metrics" in answer.detail
+        if answer.reason is Reason.FAILED:
+            assert f"only {len(content)} bytes" in answer.detail
+    else:
+        assert answer.keys() <= KERNEL_NAMES.keys()
+
+
+@given(st.sampled_from(REVISIONS), st.binary(min_size=1, max_size=200))
+def test_any_content_below_a_known_header_is_its_fields(
+    revision: tuple[int, int], content: bytes
+) -> None:
+    header = bytes(struct_of(revision))[:4]
+    size = ctypes.sizeof(struct_of(revision))
+    data = (header + content * size)[:size]
+    table = type(struct_of(revision)).from_buffer_copy(data)
+    values = {name: getattr(table, KERNEL_NAMES[name]) for name in kept_of(revision)}
+    bits = {name: 8 * getattr(type(table), KERNEL_NAMES[name]).size for name in values}
+    assert decode(data) == {
+        name: value for name, value in values.items() if value != 2 ** bits[name] - 1
+    }
 
 
 # --- through the source ----------------------------------------------------------------------
 
 
-def test_table_of_an_unknown_revision_is_said_for_each_metric_and_read_once(
+def test_table_of_an_unknown_revision_is_reported_for_each_metric_and_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = build_mi210(tmp_path, count=1)

@@ -60,7 +60,7 @@ def test_each_card_is_one_package_and_its_first_die_reports(tmp_path: Path) -> N
         [(0, 4), (1, 5), (2, 6), (3, 7)],  # neither order nor parity nor bus says so
     ],
 )
-def test_links_tell_the_cards_whatever_the_order(
+def test_links_identify_the_cards_in_any_order(
     tmp_path: Path, cards: Sequence[tuple[int, int]]
 ) -> None:
     """ROCm's order may differ from that of the bus: pairs by parity would be wrong here."""
@@ -109,7 +109,7 @@ def test_old_kernel_without_bandwidths_falls_back_on_the_bus(tmp_path: Path) -> 
     assert "neighbouring PCI addresses" in note
 
 
-def test_without_kfd_the_bus_tells_the_cards(tmp_path: Path) -> None:
+def test_without_kfd_the_bus_identifies_the_cards(tmp_path: Path) -> None:
     tree = build_mi250x(tmp_path)
     tree.remove_kfd()
     source = open_amd(tree)
@@ -117,7 +117,7 @@ def test_without_kfd_the_bus_tells_the_cards(tmp_path: Path) -> None:
     assert len(source.notes) == 2
 
 
-def test_two_dies_that_both_report_stand_each_for_itself(tmp_path: Path) -> None:
+def test_two_dies_that_both_report_are_separate(tmp_path: Path) -> None:
     tree = build_mi250x(tmp_path, busy=[0, 0])
     tree.gpus[1].firmware.reports_energy = True
     tree.gpus[1].run(1, power_w=100)
@@ -138,7 +138,7 @@ def test_whole_cards_need_no_package(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("visible", "alone"), [("0,1", 0), ("2,3,6,7", 0), ("0,2", 2), ("5", 1), ("0,1,2", 1)]
 )
-def test_die_without_its_other_half_is_said(tmp_path: Path, visible: str, alone: int) -> None:
+def test_die_without_its_other_half_is_reported(tmp_path: Path, visible: str, alone: int) -> None:
     notes = open_amd(build_mi250x(tmp_path), ROCR_VISIBLE_DEVICES=visible).notes
     assert len(notes) == bool(alone)
     count = len(visible.split(","))
@@ -148,7 +148,7 @@ def test_die_without_its_other_half_is_said(tmp_path: Path, visible: str, alone:
 
 
 @pytest.mark.parametrize("seen", [0, 1])
-def test_other_half_that_the_cgroup_hides_is_said(
+def test_other_half_that_the_cgroup_hides_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: int
 ) -> None:
     """KFD still tells where the fast link leads to: not to the next die that can be seen."""

@@ -21,7 +21,7 @@ from teho.model.device import GpuProcess
 from teho.model.missing import Missing, Reason
 
 
-def test_processes_of_the_job_count_where_they_hold_memory(tmp_path: Path) -> None:
+def test_processes_of_the_job_count_on_gpus_with_their_memory(tmp_path: Path) -> None:
     tree = build_mi210(tmp_path, count=2)
     tree.add_process(50, {0: 3 * GIB, 1: 0})
     tree.add_process(51, {0: GIB, 1: GIB})
@@ -100,7 +100,7 @@ def test_process_that_does_not_open(
     assert tree.gpus[1].of(readings)["gpu_job_processes"] == 1
 
 
-def test_process_that_ends_while_it_is_looked_at(
+def test_process_that_ends_while_it_is_read(
     mi210: AmdTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = open_amd(mi210)

@@ -160,7 +160,7 @@ def test_instruction_sets(tmp_path: Path) -> None:
         assert found == {("gfx908", "gfx90a", "gfx942", "gfx942")[number]}
 
 
-def test_instruction_set_of_a_gpu_that_kfd_does_not_tell_of(tmp_path: Path) -> None:
+def test_instruction_set_of_a_gpu_that_kfd_does_not_list(tmp_path: Path) -> None:
     tree = build_mi210(tmp_path, count=2)
     tree.gpus[1].write("device", "0x1234")
     tree.remove_kfd()

@@ -83,7 +83,7 @@ def test_a_mig_instance_is_not_its_gpu(exporter, opened) -> None:
     assert values == {"MIG-0000": 80.0, "MIG-1111": 20.0, "GPU-bbbb": 50.0}
 
 
-def test_an_instance_whose_number_nobody_told_is_left_out(exporter, opened) -> None:
+def test_an_instance_without_a_known_number_is_left_out(exporter, opened) -> None:
     exporter.show(line("SM_ACTIVE", "GPU-aaaa", "0.1"))
     dcgm = opened(FIRST, *SLICES, DCGM_EXPORTER_URL=exporter.url)
     exporter.show(
@@ -122,7 +122,7 @@ def test_a_ratio_that_is_a_little_above_one_is_one(exporter, opened) -> None:
     assert figures(dcgm)["gpu_sm_active_percent"] == 100.0
 
 
-def test_a_page_that_stands_still_says_nothing_any_more(exporter, opened, monkeypatch) -> None:
+def test_a_page_that_no_longer_changes_has_no_values(exporter, opened, monkeypatch) -> None:
     # Naive: an exporter whose host engine hangs shows its last figures for ever.
     monkeypatch.setattr(dcgm_page, "_STALE_S", 0.5)
     exporter.show(line("SM_ACTIVE", "GPU-aaaa", "0.5"))
@@ -145,7 +145,7 @@ def test_time_stamps_of_long_ago_are_believed(exporter, opened) -> None:
     wait_for(dcgm, lambda found: failed(found, "s old"))
 
 
-def test_a_page_that_hangs_holds_up_nobody(exporter, opened, monkeypatch) -> None:
+def test_a_page_that_hangs_delays_no_sample(exporter, opened, monkeypatch) -> None:
     monkeypatch.setattr(dcgm_page, "_TIMEOUT_S", 0.2)
     exporter.show(line("SM_ACTIVE", "GPU-aaaa", "0.5"))
     dcgm = opened(FIRST, DCGM_EXPORTER_URL=exporter.url)
@@ -191,12 +191,15 @@ def test_proxies_are_not_asked_for_a_page(exporter, opened, monkeypatch) -> None
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     exporter.show(line("SM_ACTIVE", "GPU-aaaa", "0.5"))
-    opened(FIRST, DCGM_EXPORTER_URL=exporter.url)
+    dcgm = opened(FIRST, DCGM_EXPORTER_URL=exporter.url)
+    assert figures(dcgm) == {"gpu_sm_active_percent": 50.0}
 
 
 def test_an_address_without_a_scheme_will_do(exporter, opened) -> None:
     exporter.show(line("SM_ACTIVE", "GPU-aaaa", "0.5"))
-    opened(FIRST, DCGM_EXPORTER_URL=exporter.url.removeprefix("http://").removesuffix("/metrics"))
+    address = exporter.url.removeprefix("http://").removesuffix("/metrics")
+    dcgm = opened(FIRST, DCGM_EXPORTER_URL=address)
+    assert figures(dcgm) == {"gpu_sm_active_percent": 50.0}
 
 
 @pytest.mark.parametrize("url", ["https://g1:9400/metrics", "http://", "http://g1:port/"])

@@ -170,7 +170,7 @@ def test_a_path_out_of_the_cgroup_namespace_falls_back_to_the_mount(tmp_path: Pa
     assert not MemoryCgroup(root, "9", NODE).own
 
 
-def test_a_mount_of_the_jobs_part_alone_is_the_jobs(tmp_path: Path):
+def test_a_mount_of_only_the_jobs_part_is_the_jobs(tmp_path: Path):
     root = v2(tmp_path, "", {}, mount_root="/slurm/job_9/step_0")
     plant(root, {"proc/self/cgroup": "0::/slurm/job_9/step_0\n"})
     assert MemoryCgroup(root, "9", NODE).own
@@ -204,7 +204,7 @@ def test_a_cgroup_that_goes_away_is_missing(tmp_path: Path):
     assert cgroup.read()["oom_kills"] == 1
 
 
-def test_a_stat_without_its_lines_is_said(tmp_path: Path):
+def test_a_stat_without_its_lines_is_reported(tmp_path: Path):
     root = v2(tmp_path, "job_1", {})
     (root / "sys/fs/cgroup/job_1/memory.stat").write_text("file 3\nshmem 1\nodd line here\n")
     missing = MemoryCgroup(root, None, NODE).read()["job_memory_bytes"]
@@ -230,13 +230,44 @@ def test_names_of_jobs(tmp_path, path, job_id, named):
     assert _names_job(PurePosixPath(path), job_id) is named
 
 
-@given(cgroup=st.text(max_size=80), mounts=st.text(max_size=200))
-def test_any_text_is_survived(tmp_path_factory, cgroup, mounts):
+PARTS_OF_MOUNTS = st.sampled_from(
+    ["30", "23 0:26", "/", "/sys/fs/cgroup", "\\040", "rw", "-", "- cgroup2 cgroup2", "cgroup",
+     "memory", "\n", ""]
+)  # fmt: skip
+A_MOUNT = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+
+
+@given(
+    cgroup=st.one_of(st.text(max_size=80), st.sampled_from(["", "job_1", "../x", "a\n3:memory:/"])),
+    mounts=st.one_of(
+        st.text(max_size=200),
+        st.lists(PARTS_OF_MOUNTS, max_size=20).map(" ".join),
+        st.just(A_MOUNT),
+    ),
+    stat=st.one_of(st.just(V2_STAT), st.text(max_size=80), st.just("anon -1\nfile x\nshmem 3 4")),
+)
+def test_any_text_is_figures_or_a_reason(tmp_path_factory, cgroup, mounts, stat):
     root = tmp_path_factory.mktemp("root")
-    plant(root, {"proc/self/cgroup": "", "proc/self/mountinfo": ""})
+    plant(root, {"proc/self/cgroup": "", "proc/self/mountinfo": "", "sys/fs/cgroup/memory.max": ""})
     (root / "proc/self/cgroup").write_bytes(b"0::/" + cgroup.encode("utf-8", "replace"))
     (root / "proc/self/mountinfo").write_bytes(mounts.encode("utf-8", "replace"))
-    MemoryCgroup(root, None, None).read()
+    (root / "sys/fs/cgroup/memory.stat").write_bytes(stat.encode("utf-8", "replace"))
+    found = MemoryCgroup(root, None, None)
+    readings = found.read()
+    assert set(readings) == set(found.metrics)
+    assert ("job_memory_bytes" in readings) == found.own
+    for reading in readings.values():
+        if isinstance(reading, Missing):
+            assert reading.detail
+        else:
+            assert isinstance(reading, int)
+            assert reading >= 0
+    # There is no limit, so only the name of a job makes a cgroup the job's.
+    assert found.limit_bytes is None
+    assert not found.own or "job" in cgroup or "job" in mounts
+    if found.version is None:
+        assert not found.own
+    assert found.version == 2 or cgroup.startswith("a\n") or mounts != A_MOUNT
 
 
 @pytest.mark.parametrize(

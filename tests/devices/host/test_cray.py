@@ -94,7 +94,7 @@ def test_counters_that_are_no_longer_refreshed_are_a_failure(blade: Blade) -> No
     assert blade.counters.read()["node_power_w"] == 2412.0
 
 
-def test_without_freshness_nothing_is_said_of_age(blade: Blade) -> None:
+def test_without_freshness_the_age_is_not_judged(blade: Blade) -> None:
     (blade.folder / "freshness").unlink()
     for _ in range(3):
         blade.now_s += 60

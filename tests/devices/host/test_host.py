@@ -68,7 +68,7 @@ def test_an_old_kernel_without_available_memory(root: Path):
     assert "MemAvailable" in readings["node_memory_used_bytes"].detail
 
 
-def test_a_file_in_another_form_fails_alone(root: Path):
+def test_only_a_file_in_another_form_fails(root: Path):
     plant(root, {"proc/loadavg": "high\n"})
     readings = HostSource(None, (0,), {}, root).read()["node"]
     assert readings["load_1min"].reason is Reason.FAILED
@@ -105,7 +105,7 @@ def source_in_cgroup(root: Path, environment: dict[str, str]) -> HostSource:
 
 
 @pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "JOB_ID"])
-def test_the_jobs_own_cgroup_tells_its_memory(root: Path, variable: str):
+def test_the_jobs_own_cgroup_has_its_memory(root: Path, variable: str):
     source = source_in_cgroup(root, {variable: "77"})
     readings = source.read()["node"]
     assert readings["job_memory_bytes"] == 7100
@@ -114,7 +114,7 @@ def test_the_jobs_own_cgroup_tells_its_memory(root: Path, variable: str):
     assert source.cgroup_limit_bytes == 900000
 
 
-def test_without_a_cgroup_of_its_own_the_processes_tell(root: Path):
+def test_without_a_cgroup_of_its_own_the_processes_are_added_up(root: Path):
     source = source_in_cgroup(root, {})
     readings = source.read()["node"]
     assert readings["job_memory_bytes"] == 10 * os.sysconf("SC_PAGE_SIZE")

@@ -84,7 +84,7 @@ def test_no_file_is_missing(tmp_path: Path):
     assert all(value.reason is Reason.ABSENT for value in readings.values())
 
 
-def test_lines_that_are_not_there_are_said(tmp_path: Path):
+def test_missing_lines_are_reported(tmp_path: Path):
     plant(tmp_path, {"proc/stat": "cpu  1 1\ncpu0 1 1 1 1 1 1 1 1 1 1"})
     readings = Cpu(tmp_path, (0,)).read()
     assert readings["context_switches"].reason is Reason.UNSUPPORTED

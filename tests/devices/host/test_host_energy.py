@@ -106,7 +106,7 @@ def test_a_counter_that_was_reset_is_no_turn(tmp_path: Path, clock: Clock):
     energy.close()
 
 
-def test_after_too_long_a_pause_nobody_knows_how_often_it_turned(tmp_path: Path, clock: Clock):
+def test_after_too_long_a_pause_the_overflows_are_unknown(tmp_path: Path, clock: Clock):
     add_zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000)
     energy = HostEnergy(tmp_path)
     energy.read()
@@ -167,7 +167,7 @@ def test_of_several_power_meters_none_is_taken(tmp_path: Path):
     assert reason_of(figures(HostEnergy(tmp_path))["node_power_w"]) is Reason.UNSUPPORTED
 
 
-def test_ipmi_is_named_where_only_it_would_tell(tmp_path: Path):
+def test_ipmi_is_named_if_it_is_the_only_source(tmp_path: Path):
     plant(tmp_path, {"dev/ipmi0": ""})
     reading = figures(HostEnergy(tmp_path))["node_power_w"]
     assert isinstance(reading, Missing)
@@ -175,7 +175,7 @@ def test_ipmi_is_named_where_only_it_would_tell(tmp_path: Path):
     assert "/dev/ipmi0" in reading.detail
 
 
-def test_a_cray_counts_itself_and_rapl_is_left_alone(tmp_path: Path):
+def test_on_a_cray_rapl_is_not_read(tmp_path: Path):
     add_zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000)
     stamp = "1700000000123456 us"
     counters = {"energy": f"921658274 J {stamp}", "power": f"1800 W {stamp}",

@@ -22,7 +22,7 @@ from teho.model.missing import Reason
 # --- files and sums -----------------------------------------------------------------------
 
 
-def test_a_file_reads_anew_each_time_and_opens_again(tmp_path: Path):
+def test_a_file_is_read_each_time_and_opened_again(tmp_path: Path):
     path = tmp_path / "file"
     file = ProcFile(path)
     assert file.read().reason is Reason.ABSENT
@@ -184,7 +184,7 @@ def test_no_network_file_system_is_absent(tmp_path: Path):
     assert {value.reason for value in readings.values()} == {Reason.ABSENT}
 
 
-def test_a_file_system_that_does_not_count_is_said(tmp_path: Path):
+def test_a_file_system_without_counters_is_reported(tmp_path: Path):
     stats = LOCAL + "device gpfs0 mounted on /work with fstype gpfs\n"
     missing = NetworkFileSystems(mounts(tmp_path, stats, {})).read()["netfs_read_bytes"]
     assert missing.reason is Reason.UNSUPPORTED
@@ -233,7 +233,7 @@ def port(root: Path, name: str, layer: str, received: str, sent: str) -> Path:
     return plant(root, {**files, f"{base}/link_layer": layer + "\n"})
 
 
-def test_bonds_bridges_and_loopback_are_not_counted_beside_hardware(tmp_path: Path):
+def test_bonds_bridges_and_loopback_are_not_added_to_hardware(tmp_path: Path):
     figures = {"lo": (1, 1), "eth0": (10, 20), "eth1": (5, 6), "bond0": (15, 26), "br0": (9, 9)}
     hardware(tmp_path, {"eth0": "1", "eth1": "1"})
     hardware(tmp_path, {"lo": "772", "bond0": "1", "br0": "1"}, real=False)
@@ -249,7 +249,7 @@ def test_in_a_container_what_is_there_counts(tmp_path: Path):
     network.close()
 
 
-def test_loopback_alone_is_no_network(tmp_path: Path):
+def test_only_loopback_is_no_network(tmp_path: Path):
     readings = Network(interfaces(tmp_path, {"lo": (1, 1)})).read()
     assert {value.reason for value in readings.values()} == {Reason.ABSENT}
 
@@ -263,7 +263,7 @@ def test_an_infiniband_port_counts_instead_of_its_ip_interface(tmp_path: Path):
     network.close()
 
 
-def test_a_roce_port_counts_beside_its_ethernet_interface(tmp_path: Path):
+def test_a_roce_port_is_added_to_its_ethernet_interface(tmp_path: Path):
     hardware(tmp_path, {"eth0": "1"})
     port(tmp_path, "mlx5_0", "Ethernet", "100", "200")
     network = Network(interfaces(tmp_path, {"eth0": (10, 20)}))

@@ -152,7 +152,7 @@ def test_who_belongs_is_counted_with_all_descendants(fake: FakeProc):
     assert tree.pids == {61, 62, 63}
 
 
-def test_a_node_where_nobody_came_or_went_is_not_listed_again(fake: FakeProc, monkeypatch):
+def test_processes_are_not_listed_again_if_none_began_or_ended(fake: FakeProc, monkeypatch):
     tree = follow(fake)
     listed = []
     listing = os.listdir
@@ -174,7 +174,7 @@ def test_a_node_where_nobody_came_or_went_is_not_listed_again(fake: FakeProc, mo
     assert [listings(), listings()] == [1, 1], "where it is not told, it is looked at"
 
 
-def test_nobody_there_is_zero_and_not_a_failure(fake: FakeProc):
+def test_no_process_is_zero_and_not_a_failure(fake: FakeProc):
     readings = of_a_job(fake).read()
     assert readings["job_cpu_s"] == 0
     assert readings["job_processes"] == 0
@@ -232,7 +232,7 @@ def test_a_member_whose_parent_is_hidden_is_found(fake: FakeProc):
     assert tree.pids == {61}
 
 
-def test_a_zombie_alone_is_nobody(fake: FakeProc):
+def test_a_single_zombie_is_no_process(fake: FakeProc):
     fake.add(FakeProcess(61, 1))
     tree = of_a_job(fake, 61)
     tree.read()

@@ -159,7 +159,7 @@ def test_real_bytes_agree_through_children_and_supervisor(real, tmp_path: Path):
     assert (tmp_path / "file").stat().st_size == 15_000_000
 
 
-def test_real_children_that_nobody_waits_for_stay_counted(real):
+def test_real_children_without_a_waiting_parent_stay_counted(real):
     program = """
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         child = os.fork()

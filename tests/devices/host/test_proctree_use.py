@@ -56,7 +56,7 @@ def test_use_is_counted_exactly_through_any_history(operations):
                 fake.end(pid)
 
 
-def test_use_that_nobody_waited_for_stays_counted(fake: FakeProc):
+def test_use_without_a_waiting_parent_stays_counted(fake: FakeProc):
     fake.add(FakeProcess(21, ROOT, ticks=80, io=80))
     tree = follow(fake)
     tree.read()
@@ -142,7 +142,7 @@ def test_a_zombie_is_no_live_process_but_its_time_counts(fake: FakeProc):
     assert 21 in tree.pids
 
 
-def test_runnable_threads_are_looked_at_less_often_where_there_are_many(fake: FakeProc):
+def test_many_runnable_threads_are_sampled_less_often(fake: FakeProc):
     states = ["R", "S", "R", *["S"] * 67]
     fake.add(FakeProcess(100, ROOT, thread_states=states))
     tree = follow(fake)
@@ -151,14 +151,14 @@ def test_runnable_threads_are_looked_at_less_often_where_there_are_many(fake: Fa
     assert samples == [2, None, None, 2, None, None, 2]
 
 
-def test_few_threads_are_looked_at_each_time(fake: FakeProc):
+def test_few_threads_are_sampled_each_time(fake: FakeProc):
     fake.processes[ROOT].state = "R"
     fake.write(ROOT)
     tree = follow(fake)
     assert [tree.read()["job_runnable_threads"] for _ in range(3)] == [1, 1, 1]
 
 
-def test_open_files_are_looked_at_every_tenth_sample(fake: FakeProc):
+def test_open_files_are_counted_every_tenth_sample(fake: FakeProc):
     fake.add(FakeProcess(21, ROOT, open_files=6))
     tree = follow(fake)
     samples = [tree.read().get("job_open_files") for _ in range(11)]
@@ -185,7 +185,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, ending: str, error: int) -> None:
     monkeypatch.setattr(procstat, "slurp", refusing)
 
 
-def test_forbidden_io_is_said_and_the_rest_counts(fake: FakeProc, monkeypatch):
+def test_forbidden_io_is_reported_and_the_rest_counts(fake: FakeProc, monkeypatch):
     fake.add(FakeProcess(21, ROOT, ticks=5))
     refuse(monkeypatch, "/21/io", errno.EACCES)
     readings = follow(fake).read()
@@ -195,7 +195,7 @@ def test_forbidden_io_is_said_and_the_rest_counts(fake: FakeProc, monkeypatch):
     assert readings["job_cpu_s"] == pytest.approx(5 * TICK_S)
 
 
-def test_a_kernel_without_io_accounting_is_said(fake: FakeProc, monkeypatch):
+def test_a_kernel_without_io_accounting_is_reported(fake: FakeProc, monkeypatch):
     refuse(monkeypatch, "/io", errno.ENOENT)
     readings = follow(fake).read()
     assert readings["job_write_bytes"].reason is Reason.ABSENT
@@ -211,7 +211,7 @@ def test_too_many_open_files_make_all_missing_and_not_zero(fake: FakeProc, monke
     assert all(value.reason is Reason.FAILED for value in readings.values())
 
 
-def test_forbidden_open_files_are_said(fake: FakeProc, monkeypatch):
+def test_forbidden_open_files_are_reported(fake: FakeProc, monkeypatch):
     listdir = os.listdir
 
     def refusing(path: str) -> list[str]:

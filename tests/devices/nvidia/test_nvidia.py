@@ -83,7 +83,7 @@ def test_every_figure_is_the_scenarios_own(bench, name):
         before_s = now_s
 
 
-def test_what_changes_slowly_is_read_at_every_fifth_sample_and_told_at_each(bench):
+def test_slow_metrics_are_read_at_every_fifth_sample_and_reported_at_each(bench):
     """Told at those alone, it would be taken for something that was hardly ever recorded."""
     source = bench.open(ONE)
     asked = bench.count_calls("nvmlDeviceGetTemperature")
@@ -93,7 +93,7 @@ def test_what_changes_slowly_is_read_at_every_fifth_sample_and_told_at_each(benc
     assert len(asked) == 4
 
 
-def test_what_failed_is_told_until_it_is_read_again(bench):
+def test_a_failure_is_reported_until_the_metric_is_read_again(bench):
     source = bench.open(ONE.plus("fail nvmlDeviceGetTemperature 0 TIMEOUT"))
     for second in range(7):
         missing = bench.read(source, second)[gpu_uuid(0)]["gpu_temperature_c"]

@@ -10,7 +10,7 @@ from teho.model.missing import Missing, Reason
 XIDS, NVLINK_ERRORS = "gpu_xid_errors", "gpu_nvlink_errors"
 
 
-def test_xids_are_counted_and_told_once(bench: Bench):
+def test_xids_are_counted_and_reported_once(bench: Bench):
     source = bench.open("h100x4_errors")
     assert bench.read(source, 5)[gpu_uuid(0)][XIDS] == 0
     assert source.alerts() == []
@@ -26,7 +26,7 @@ def test_xids_are_counted_and_told_once(bench: Bench):
     assert source.alerts() == []
 
 
-def test_a_gpu_that_falls_off_its_bus_is_still_told_by_name(bench: Bench):
+def test_a_gpu_that_falls_off_its_bus_is_still_named(bench: Bench):
     """Who asks the lost GPU for its UUID, to know whom the event is about, never learns it."""
     source = bench.open("h100x4_errors")
     bench.read(source, 29)
@@ -58,7 +58,7 @@ def test_what_was_before_the_recording_is_not_its_own(bench: Bench):
     assert source.alerts() == []
 
 
-def test_a_number_without_a_known_meaning_stands_alone(bench: Bench):
+def test_a_number_without_a_known_meaning_is_shown_without_text(bench: Bench):
     source = bench.open(ONE.plus("error 1 0 xid 8191"))
     bench.read(source, 2)
     assert source.alerts() == ["GPU 0: Xid 8191"]
@@ -98,7 +98,7 @@ def test_events_of_other_kinds_are_no_xids(bench: Bench, monkeypatch):
         ("nvmlEventSetWait_v2 * UNKNOWN", [Reason.FAILED] * 2),
     ],
 )
-def test_errors_that_are_not_told_are_missing_and_not_none(bench: Bench, refusal, reasons):
+def test_unreported_errors_are_missing_and_not_zero(bench: Bench, refusal, reasons):
     source = bench.open(Scenario(("gpus 2", "0 * 50 1000 300", f"fail {refusal}")))
     values = [bench.read(source, 1)[gpu_uuid(n)][XIDS] for n in range(2)]
     assert [v.reason if isinstance(v, Missing) else None for v in values] == reasons
@@ -106,7 +106,7 @@ def test_errors_that_are_not_told_are_missing_and_not_none(bench: Bench, refusal
     source.close()
 
 
-def test_the_count_goes_on_after_a_failure(bench: Bench, monkeypatch):
+def test_the_count_continues_after_a_failure(bench: Bench, monkeypatch):
     source = bench.open("h100x4_errors")
     real = pynvml.nvmlEventSetWait_v2
 
@@ -178,7 +178,7 @@ def test_errors_of_all_links_together_before_hopper(bench: Bench):
         (["field:91 * UNKNOWN", "field:59 * UNKNOWN"], Reason.FAILED),
     ],
 )
-def test_links_whose_errors_are_not_told_are_missing_and_not_sound(bench: Bench, refusals, reason):
+def test_links_without_reported_errors_are_missing_and_not_sound(bench: Bench, refusals, reason):
     source = bench.open(Scenario.load("v100x4").plus(*(f"fail {refusal}" for refusal in refusals)))
     assert bench.read(source, 0)[gpu_uuid(0)][NVLINK_ERRORS].reason is reason
 

@@ -22,7 +22,7 @@ def test_an_argument_that_an_instance_does_not_take_is_not_offered(bench):
     assert clock.reason is Reason.UNSUPPORTED
 
 
-def test_a_lost_gpu_fails_and_the_others_go_on(bench):
+def test_a_lost_gpu_fails_and_the_others_continue(bench):
     source = bench.open("h100x4_one_lost")
     bench.read(source, 0)
     assert bench.read(source, 4.9)[gpu_uuid(2)]["gpu_power_w"] == 640
@@ -50,7 +50,7 @@ def test_a_gpu_of_another_job_is_left_out_with_a_note(bench):
     assert [device.id for device in other.devices] == [gpu_uuid(3)]
 
 
-def test_a_gpu_that_does_not_open_is_told_in_the_drivers_words(bench):
+def test_a_gpu_that_does_not_open_is_reported_in_the_drivers_words(bench):
     refuse = "fail nvmlDeviceGetHandleByIndex_v2 1 GPU_IS_LOST"
     source = bench.open(Scenario.load("h100x4_one_lost").plus(refuse))
     assert len(source.devices) == 3

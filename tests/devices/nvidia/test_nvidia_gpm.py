@@ -71,7 +71,7 @@ def test_one_sample_and_one_call_a_gpu_for_all_metrics(bench: Bench):
     assert len(fields) <= 8 + 1, "power, and the NVLink errors of one: PCIe came with the rest"
 
 
-def test_a_metric_that_fails_on_its_own_is_missing_alone(bench: Bench):
+def test_only_the_metric_that_fails_is_missing(bench: Bench):
     """The call as a whole succeeds: what looks at that alone records 0 or NaN."""
     source = bench.open(
         ONE.plus("fail gpm:5 0 NOT_SUPPORTED", "fail gpm:10 0 UNAVAILABLE", "fail gpm:2 0 TIMEOUT")
@@ -127,7 +127,7 @@ def test_a_gpu_before_hopper_is_known_by_its_architecture(bench: Bench, name, ar
     assert "Hopper and newer GPUs" in value.detail
 
 
-def test_a_gpu_that_does_not_tell_its_architecture_is_asked_for_gpm(bench: Bench):
+def test_a_gpu_without_a_reported_architecture_is_asked_for_gpm(bench: Bench):
     source = bench.open(ONE.plus("fail nvmlDeviceGetCudaComputeCapability * UNKNOWN"))
     assert source.devices[0].architecture == ""
     bench.read(source, 0)
@@ -193,7 +193,7 @@ def test_instances_have_figures_of_their_own(bench: Bench):
         assert values["gpu_job_busy_percent"].reason is Reason.UNSUPPORTED
 
 
-def test_an_instance_whose_number_is_not_told_has_no_figures(bench: Bench):
+def test_an_instance_without_a_reported_number_has_no_figures(bench: Bench):
     refuse = "fail nvmlDeviceGetGpuInstanceId * UNKNOWN"
     source = bench.open(Scenario.load("h100_mig").plus(refuse))
     bench.read(source, 0)
@@ -210,7 +210,7 @@ def test_a_gpu_without_nvlink_is_not_asked_for_it(bench: Bench):
     assert values[SM] == pytest.approx(40)
 
 
-def test_dcgm_fills_what_the_driver_does_not_tell(bench: Bench):
+def test_dcgm_fills_what_the_driver_does_not_report(bench: Bench):
     bench.dcgm = {
         gpu_uuid(0): {SM: 61.5, "gpu_nvlink_send_bytes_per_s": 7e9, "gpu_busy_percent": 1.0},
         gpu_uuid(1): {SM: 0.0, "gpu_pcie_send_bytes_per_s": 5.0},
@@ -233,7 +233,7 @@ def test_dcgm_fills_what_the_driver_does_not_tell(bench: Bench):
     assert bench.read(source, 11)[gpu_uuid(2)][SM] == 3
 
 
-def test_dcgm_is_asked_for_such_gpus_alone(bench: Bench):
+def test_dcgm_is_asked_only_for_such_gpus(bench: Bench):
     bench.dcgm = {mig_uuid(0, 1): {SM: 12.0, "gpu_nvlink_send_bytes_per_s": 1.0}}
     source = bench.open("a100_mig")
     devices, numbers = bench.dcgm_asked
@@ -244,7 +244,7 @@ def test_dcgm_is_asked_for_such_gpus_alone(bench: Bench):
     assert "whole GPU" in values["gpu_nvlink_send_bytes_per_s"].detail
 
 
-def test_dcgm_is_left_alone_where_the_driver_tells_all(bench: Bench):
+def test_dcgm_is_not_asked_if_the_driver_reports_all(bench: Bench):
     bench.dcgm = {}
     bench.open("h200x4")
     assert bench.dcgm_asked is None

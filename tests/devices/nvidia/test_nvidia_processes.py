@@ -41,7 +41,7 @@ def test_only_the_programs_processes_count(bench: Bench):
     assert (values["gpu_job_processes"], values["gpu_job_memory_bytes"]) == (0, 0)
 
 
-def test_memory_that_the_driver_does_not_tell_by_process_is_missing(bench: Bench):
+def test_memory_that_is_not_reported_for_each_process_is_missing(bench: Bench):
     source = bench.open(bench.with_processes("101 1000", "102 -1"))
     values = bench.read(source, 1, 101, 102)[gpu_uuid(0)]
     assert values["gpu_job_processes"] == 2
@@ -62,7 +62,7 @@ def test_in_a_container_no_process_that_matches_proves_nothing(bench: Bench, lin
         assert "container" in values[name].detail
 
 
-def test_where_the_namespace_is_not_told_no_match_proves_nothing(bench: Bench):
+def test_without_a_known_namespace_no_match_proves_nothing(bench: Bench):
     (bench.root / "proc/self/ns/pid").unlink()
     value = bench.read(bench.open(ONE), 1, 101)[gpu_uuid(0)]["gpu_job_processes"]
     assert value.reason is Reason.FAILED
@@ -168,7 +168,7 @@ def test_utilisation_that_is_refused_is_missing(bench: Bench):
     assert bench.read(source, 0, 101)[gpu_uuid(0)][JOB_BUSY].reason is Reason.FORBIDDEN
 
 
-def test_accounting_mode_is_told_where_it_is_on(bench: Bench):
+def test_accounting_mode_is_noted_if_it_is_on(bench: Bench):
     scenario = Scenario(("gpus 3", "0 * 50 1000 300", "accounting 0 on", "accounting 2 on"))
     (note,) = bench.open(scenario).notes
     assert "(accounting mode) on GPU 0, 2. Read them with: `nvidia-smi" in note

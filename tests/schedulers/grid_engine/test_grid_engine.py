@@ -75,7 +75,7 @@ def test_the_answer_to_a_submission(text, number):
     assert ENGINE.read_submitted(said(text)) == number
 
 
-def test_a_refusal_is_told_in_its_own_words():
+def test_a_refusal_is_reported_in_its_own_words():
     words = 'Unable to run job: unknown resource "coproc_k80"\nExiting.'
     with pytest.raises(RefusedError) as caught:
         ENGINE.read_submitted(said(stderr=words, code=1))
@@ -213,7 +213,7 @@ def test_a_running_job_has_used_the_time_since_its_start(ago_s, elapsed_s):
 
 
 @pytest.mark.parametrize("text", ["", "<a>", "qstat: command", "<a><job_list></job_list></a>"])
-def test_what_is_not_qstat_s_is_said(text):
+def test_what_is_not_from_qstat_is_reported(text):
     with pytest.raises(ValueError, match=r"XML|job number"):
         texts.read_queue(text)
 
@@ -324,13 +324,34 @@ def test_what_is_missing_is_not_zero():
         texts.read_accounting("====\nqname x\n")
 
 
-@given(st.text(max_size=80), st.sampled_from(["", "====\njobnumber 5\n", "<a><job_list>"]))
-def test_any_text_is_jobs_or_a_plain_error(text, start):
+ELEMENTS = st.tuples(
+    st.sampled_from(["JB_job_number", "state", "slots", "tasks", "JAT_start_time", "queue_name"]),
+    st.one_of(st.integers(-9, 99).map(str), st.sampled_from(["r", "qw", "1-9:2", "all.q@n1", "&"])),
+).map(lambda pair: f"<{pair[0]}>{pair[1]}</{pair[0]}>")
+ANSWERS = st.one_of(
+    st.tuples(
+        st.sampled_from(["", "====\njobnumber 5\n", "<a><job_list>"]), st.text(max_size=80)
+    ).map("".join),
+    st.lists(ELEMENTS, max_size=6).map(
+        lambda parts: f"<a><job_list>{''.join(parts)}</job_list></a>"
+    ),
+)
+
+
+@given(ANSWERS)
+def test_any_text_is_jobs_or_a_plain_error(text):
     for parse in (texts.read_queue, texts.read_contexts, texts.read_accounting):
+        jobs, why = (), "-"
         try:
-            parse(start + text)
-        except ValueError:
-            continue
+            jobs = parse(text)
+        except ValueError as error:
+            why = str(error)
+        assert 0 < len(why) < 200
+        for job in jobs:
+            assert job.number.isdigit()
+            assert job.id.split(".")[0] == job.number
+            assert isinstance(job.state, JobState)
+            assert (job.elapsed_s or 0) >= 0
 
 
 def test_where_the_log_is(tmp_path: Path):

@@ -113,7 +113,7 @@ def test_what_could_not_be_learnt_is_named(elm: Cluster) -> None:
     assert "verifier" in notes
 
 
-def test_what_is_not_defined_is_not_told() -> None:
+def test_what_is_not_defined_is_not_reported() -> None:
     missing = ("-spl", "-srqsl")
 
     def few(argv: Sequence[str], /, *, timeout_s: float, repeat: bool) -> Completed:

@@ -57,7 +57,7 @@ def live(*, away: Sequence[str] = (), none: Sequence[str] = ()) -> Live:
     return grid_engine_live(GridEngine(away, none), user="ada", groups=["chemists"])
 
 
-def test_all_that_is_told() -> None:
+def test_all_that_is_reported() -> None:
     told = live()
     assert told.states == {"all.q": "UP", "gpu.q": "DISABLED", "old.q": "SUSPENDED"}
     assert (told.user, told.user_lists) == ("ada", ("staff", "phd"))

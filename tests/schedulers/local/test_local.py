@@ -164,7 +164,7 @@ def test_what_a_finished_job_leaves_behind_is_ended(machine: Machine):
     assert not alive(int((machine.directory / "child").read_text()))
 
 
-def test_the_time_limit_holds(machine: Machine):
+def test_the_time_limit_is_enforced(machine: Machine):
     of = machine.submit("trap 'echo told; exit 0' TERM; sleep 600 & wait", option=option(1.5))
     (job,) = machine.ended(of)
     assert (job.state, job.exit_code) == (JobState.TIMED_OUT, None)
@@ -210,7 +210,7 @@ def test_one_task_can_be_cancelled(machine: Machine):
     ]
 
 
-def test_a_runner_that_was_killed_is_told_and_its_program_can_still_be_ended(machine: Machine):
+def test_a_killed_runner_is_reported_and_its_program_can_still_be_ended(machine: Machine):
     of = machine.submit("echo $$ > pid.new; mv pid.new pid; sleep 600")
     program = int(machine.waits_for("pid"))
     folder = machine.directory / "home" / "local" / of.job
@@ -224,7 +224,7 @@ def test_a_runner_that_was_killed_is_told_and_its_program_can_still_be_ended(mac
     assert not alive(program)
 
 
-def test_a_job_that_ends_while_it_is_looked_at_is_not_lost(
+def test_a_job_that_ends_while_it_is_read_is_not_lost(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Its runner writes the last state and leaves, between a look at the one and the other."""
@@ -244,7 +244,7 @@ def test_a_job_that_ends_while_it_is_looked_at_is_not_lost(
     assert job.state is JobState.COMPLETED
 
 
-def test_a_runner_whose_end_nobody_has_noted_is_gone(
+def test_a_runner_whose_end_was_not_noted_has_ended(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ):
     """As in a container whose first process waits for no child."""
@@ -269,7 +269,7 @@ def test_a_runner_whose_end_nobody_has_noted_is_gone(
     assert not alive(program)
 
 
-def test_a_process_that_only_has_the_number_is_left_alone(machine: Machine):
+def test_a_process_that_only_has_the_number_is_not_ended(machine: Machine):
     of = machine.submit("sleep 600")
     machine.until(of, lambda found: found[0].state is JobState.RUNNING)
     jobs.cancel(machine.backend, [of.job])
@@ -288,7 +288,7 @@ def test_a_process_that_only_has_the_number_is_left_alone(machine: Machine):
     assert machine.jobs(of)[0].state is JobState.NODE_FAILED
 
 
-def test_what_lies_in_the_current_directory_is_not_imported(
+def test_files_of_the_current_directory_are_not_imported(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ):
     (machine.directory / "msgspec.py").write_text("raise SystemExit('shadow')")
@@ -296,7 +296,7 @@ def test_what_lies_in_the_current_directory_is_not_imported(
     assert machine.ended(machine.submit("true"))[0].state is JobState.COMPLETED
 
 
-def test_mistakes_are_told(machine: Machine):
+def test_mistakes_are_reported(machine: Machine):
     of = machine.submission("true")
     with pytest.raises(RefusedError, match="script /nowhere does not exist"):
         jobs.submit(machine.backend, msgspec.structs.replace(of, script="/nowhere"), lambda _: None)

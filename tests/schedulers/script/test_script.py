@@ -155,7 +155,7 @@ def test_what_comes_by_itself_is_not_named() -> None:
     assert "export OMP_NUM_THREADS=$SLURM_CPUS_ON_NODE\n" in text
 
 
-def test_memory_and_disk_are_divided_where_they_are_those_of_a_core() -> None:
+def test_memory_and_disk_are_divided_if_they_are_of_one_core() -> None:
     wanted = {"gpus": 0, "cpus": 8, "memory_mib": 12 * 1024, "local_disk_gib": 20.0}
     lines = directives(script_of("arc4", **wanted).text)
     assert {"-pe smp 8", "-l h_vmem=1536M", "-l disk=2.5G"} <= set(lines)
@@ -204,7 +204,7 @@ def test_several_nodes_of_a_container_get_its_variables() -> None:
         ("none", "torchrun", ("x.py",), ""),
     ],
 )
-def test_software_is_what_the_command_looks_like(
+def test_software_follows_from_the_command(
     framework: str, launcher: str, command: tuple[str, ...], loaded: str
 ) -> None:
     options = ScriptOptions(framework=framework)
@@ -243,7 +243,7 @@ def test_threads_never_exceed_cores_nor_fall_to_none() -> None:
     assert "export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))\n" in text
 
 
-def test_the_script_for_this_machine_holds_the_command_alone() -> None:
+def test_the_script_for_this_machine_has_only_the_command() -> None:
     option = msgspec.structs.replace(
         option_of("arc4", gpus=2, launcher="accelerate", lines=("cd work",)), scheduler="local"
     )
@@ -290,7 +290,7 @@ def test_staging_needs_a_disk() -> None:
     assert '-C "$SLURM_TMPDIR"' in script_of("narval", staged).text
 
 
-def test_a_variable_in_a_word_is_said_to_stay_text() -> None:
+def test_a_variable_in_a_word_is_reported_to_stay_text() -> None:
     script = script_of(
         "puhti", command=("python", "x.py", "$LOCAL_SCRATCH/a"), local_disk_gib=1.0, account="p"
     )
@@ -325,7 +325,7 @@ def test_what_cannot_be_written_is_refused(
         assert word in str(caught.value)
 
 
-def test_several_nodes_are_slurms_alone() -> None:
+def test_only_slurm_has_several_nodes() -> None:
     option = msgspec.structs.replace(option_of("narval", gpus=8), scheduler="local")
     with pytest.raises(InputError, match="2 nodes"):
         write_script(option, load_cluster("narval"))

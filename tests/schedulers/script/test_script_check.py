@@ -27,7 +27,7 @@ def line_of(text: str) -> str:
     return line
 
 
-def test_it_stands_before_the_program_and_behind_the_software() -> None:
+def test_it_is_before_the_program_and_after_the_software() -> None:
     text = script("puhti")
     assert (
         text.index("module load") < text.index("teho doctor --in-job") < text.index("srun python")
@@ -35,7 +35,7 @@ def test_it_stands_before_the_program_and_behind_the_software() -> None:
     assert line_of(text) == "teho doctor --in-job || [ $? -ne 3 ] || exit 1"
 
 
-def test_it_looks_on_every_node() -> None:
+def test_it_checks_every_node() -> None:
     lines = script("narval", gpus=8).splitlines()
     place = lines.index("  teho doctor --in-job || [ $? -ne 3 ] || exit 1")
     assert lines[place - 1] == (

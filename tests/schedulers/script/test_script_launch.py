@@ -36,7 +36,7 @@ def test_what_teho_launch_sets_is_not_in_the_script() -> None:
     assert text.endswith("\nsrun teho launch -- singularity run $SIF python train.py\n")
 
 
-def test_a_recorder_stands_before_it() -> None:
+def test_a_recorder_is_before_it() -> None:
     options = ScriptOptions(record=True, teho=("/my venv/bin/python", "-m", "teho"))
     text = script_of("puhti", options, gpus=2, launcher="launch").text
     teho = "'/my venv/bin/python' -m teho"
@@ -61,7 +61,7 @@ def exported(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("cluster", ["puhti", "lumi", "narval", "arc4"])
-def test_tehos_own_cluster_is_told_by_its_name(cluster: str) -> None:
+def test_tehos_own_cluster_is_passed_by_its_name(cluster: str) -> None:
     told = exported(script_of(cluster, launcher="launch").text)
     assert told == {"TEHO_CLUSTER": cluster}
     assert find_site(told, "nowhere") == launch_site(load_cluster(cluster))
@@ -78,7 +78,7 @@ def own_file(home: Path, old: str, new: str, name: str = "lumi") -> None:
 
 
 @pytest.mark.parametrize("name", ["lumi", "ours"])
-def test_a_cluster_of_the_users_own_is_told_whole(name: str, home: Path) -> None:
+def test_a_cluster_of_the_users_own_is_passed_whole(name: str, home: Path) -> None:
     own_file(home, 'userfaultfd"', '''it's $HOME \\"or\\" `not`"''', name)
     text = script_of(name, launcher="launch", account="p", partition="small-g").text
     told = exported(text)
@@ -95,7 +95,7 @@ def test_a_file_that_changes_nothing_for_launch_goes_by_its_name(home: Path) -> 
     assert exported(text) == {"TEHO_CLUSTER": "lumi"}
 
 
-def test_only_launch_is_told() -> None:
+def test_only_launch_gets_the_cluster() -> None:
     assert exported(script_of("lumi", **WHOLE, launcher="srun").text) == {}
 
 

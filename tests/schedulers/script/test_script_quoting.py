@@ -161,7 +161,7 @@ def test_sbatch_reads_names_back(names: list[str], tmp_path: Path) -> None:
 
 
 @given(name=typed | shellish)
-def test_a_name_that_can_be_held_is_kept(name: str) -> None:
+def test_a_valid_name_is_kept(name: str) -> None:
     held = slurm_name(name)
     assert len(held) == len(name)
     assert all(b in {a, "_"} for a, b in zip(name, held, strict=True))
@@ -175,7 +175,7 @@ def test_grid_engine_gets_a_name_of_plain_characters(name: str) -> None:
     assert grid_engine_value(held, "name") == held
 
 
-def test_a_changed_name_is_said() -> None:
+def test_a_changed_name_is_reported() -> None:
     script = script_of("lumi", name="a\nb", account="p")
     assert "#SBATCH --job-name=a_b\n" in script.text
     assert script.remarks == ("the job's name is 'a_b': the scheduler does not accept 'a\\nb'",)
@@ -186,12 +186,12 @@ def test_a_changed_name_is_said() -> None:
 
 
 @pytest.mark.parametrize("log", ["a\nb", "a\\b", "\udcff"])
-def test_a_log_that_no_line_can_hold_is_refused(log: str) -> None:
+def test_a_log_that_does_not_fit_a_line_is_refused(log: str) -> None:
     with pytest.raises(InputError, match="--log"):
         script_of("lumi", ScriptOptions(log=log))
 
 
 @pytest.mark.parametrize("log", ["a'b", 'a"b', "a#b", "a,b", "a\nb"])
-def test_a_log_that_grid_engine_cannot_hold_is_refused(log: str) -> None:
+def test_a_log_that_grid_engine_cannot_write_is_refused(log: str) -> None:
     with pytest.raises(InputError, match="--log"):
         script_of("arc4", ScriptOptions(log=log))

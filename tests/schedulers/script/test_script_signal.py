@@ -57,7 +57,7 @@ wait $task || wait $task
         ("arc4", {"launcher": "launch"}, True, 99, ""),
     ],
 )
-def test_the_program_is_told_and_the_job_queued_again(
+def test_the_program_gets_the_signal_and_the_job_is_requeued(
     cluster: str, request_: dict[str, object], requeue: bool, code: int, said: str, tmp_path: Path
 ) -> None:
     stubs = put_stubs(tmp_path / "stubs")
@@ -107,7 +107,7 @@ def left_of(group: int) -> list[int]:
     return found
 
 
-def test_slurm_tells_the_program_itself_where_nothing_is_to_follow() -> None:
+def test_slurm_signals_the_program_itself_if_nothing_follows() -> None:
     text = script_of("narval", ScriptOptions(signal_before_s=90)).text
     assert "\n#SBATCH --signal=USR1@90\n" in text
     assert "trap" not in text

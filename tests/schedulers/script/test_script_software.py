@@ -94,7 +94,7 @@ def test_horovod_gets_a_module_that_contains_it() -> None:
         ("narval", "", r"documents no module with Horovod\. Next: .*--launcher torchrun"),
     ],
 )
-def test_horovod_is_refused_where_no_module_contains_it(
+def test_horovod_is_refused_if_no_module_contains_it(
     cluster: str, framework: str, sentence: str
 ) -> None:
     with pytest.raises(InputError, match=sentence):

@@ -10,7 +10,7 @@ import pytest
 
 from teho.errors import InputError, RefusedError
 from teho.model.job import JobState
-from teho.schedulers.slurm.overlap import job_of_script, look_up, step_beside
+from teho.schedulers.slurm.overlap import job_of_script, look_up, step_in_job
 
 SCRIPT = {
     "SLURM_JOB_ID": "12",
@@ -62,7 +62,7 @@ def test_the_jobs_own_variables_ask_for_nothing() -> None:
         **SCRIPT, "SLURM_CPUS_PER_TASK": "40", "SRUN_CPUS_PER_TASK": "40", "PATH": "/bin",
         "SLURM_CONF": "/etc/slurm.conf", "TEHO_RECORDER": "12",
     }  # fmt: skip
-    command, kept = step_beside("12", ("a", "b"), ("teho", "record-node"), variables)
+    command, kept = step_in_job("12", ("a", "b"), ("teho", "record-node"), variables)
     assert kept == {"PATH": "/bin", "SLURM_CONF": "/etc/slurm.conf", "TEHO_RECORDER": "12"}
     assert command[-2:] == ["teho", "record-node"]
     for option in ("--jobid=12", "--overlap", "--nodes=2", "--ntasks=2", "--nodelist=a,b"):
@@ -85,7 +85,7 @@ def test_only_a_slurm_that_shares_everything_is_asked(
 ) -> None:
     program(tmp_path, "srun", f'[ "$1" = --version ] && echo "{version}" || echo "started $8"')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    command, kept = step_beside("12", ("a",), ("x",), os.environ)
+    command, kept = step_in_job("12", ("a",), ("x",), os.environ)
     done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
     assert ("started" in done.stdout) is starts
     assert (done.returncode == 0) is starts
@@ -134,7 +134,7 @@ def test_a_job_that_waits_has_no_nodes(squeue) -> None:
     "answer",
     [("",), ("", "slurm_load_jobs error: Invalid job id specified", 1)],
 )
-def test_a_job_that_nobody_knows(squeue, answer: tuple) -> None:
+def test_a_job_that_is_not_known(squeue, answer: tuple) -> None:
     squeue(*answer)
     with pytest.raises(InputError, match="does not know job 12"):
         look_up("12")

@@ -98,7 +98,7 @@ def test_the_answer_to_a_submission(text, number):
     assert SLURM.read_submitted(said(text)) == number
 
 
-def test_a_refusal_is_told_in_slurm_s_words():
+def test_a_refusal_is_reported_in_slurm_s_words():
     words = (
         "sbatch: error: QOSMaxGRESPerNode\nsbatch: error: Batch job submission failed: "
         "Job violates accounting/QOS policy"
@@ -378,7 +378,7 @@ def test_a_sites_greeting_before_the_accounting_is_passed_over():
     assert greeted == slurm_text.read_accounting(text)
 
 
-def test_a_row_that_does_not_come_apart_is_said():
+def test_a_row_that_cannot_be_split_is_reported():
     with pytest.raises(ValueError, match="columns instead of"):
         slurm_text.read_queue(f"{ROW}1{COLUMN}RUNNING\n")
     with pytest.raises(ValueError, match="not a table of"):
@@ -419,13 +419,31 @@ def test_a_queue_s_row_always_has_its_comment_and_its_submission():
     assert all(job.submitted_at is not None for job in read("22.05", "squeue.txt").values())
 
 
-@given(st.text(max_size=60), st.sampled_from(["", ROW + "1" + COLUMN]))
-def test_any_text_is_rows_or_a_plain_error(text, start):
+CELLS = st.one_of(
+    st.text(max_size=8), st.sampled_from(["1", "RUNNING", "0:0", "1.batch", "-1", "(null)", "x\n"])
+)
+ANSWERS = st.one_of(
+    st.tuples(st.sampled_from(["", ROW + "1" + COLUMN]), st.text(max_size=60)).map("".join),
+    st.lists(CELLS, min_size=18, max_size=21).map(
+        lambda cells: "".join(f"{cell}{COLUMN}" for cell in ["7", "RUNNING", "0:0", *cells])
+    ),
+)
+
+
+@given(ANSWERS)
+def test_any_text_is_rows_or_a_plain_error(text):
     for parse in (slurm_text.read_queue, slurm_text.read_accounting):
+        jobs, why = (), "-"
         try:
-            parse(start + text)
-        except ValueError:
-            continue
+            jobs = parse(text)
+        except ValueError as error:
+            why = str(error)
+        assert 0 < len(why) < 300
+        for job in jobs:
+            assert job.number.isdigit()
+            assert job.id.startswith(job.number)
+            assert isinstance(job.state, JobState)
+            assert (job.elapsed_s or 0) >= 0
 
 
 # Words and numbers.

@@ -110,7 +110,7 @@ def test_each_gpu_type_of_a_node_is_a_kind(oak: Cluster) -> None:
     assert all("14 × a100_1g.5gb" in kind.notes for kind in kinds.values())
 
 
-def test_nodes_that_differ_in_features_alone_are_one_kind(oak: Cluster) -> None:
+def test_nodes_that_differ_only_in_features_are_one_kind(oak: Cluster) -> None:
     (thin,) = [kind for kind in oak.nodes if kind.gpu is None]
     assert (thin.constraint, thin.count, thin.threads_per_core) == ("", 3, 1)
     assert thin.local_disk_gib == 0  # --tmp brings no job there
@@ -137,7 +137,7 @@ def test_limits_of_a_partition_and_of_its_qos(oak: Cluster) -> None:
     assert part(oak, "mig").max_time == "8h"
 
 
-def test_who_may_not_use_a_partition_is_told(oak: Cluster) -> None:
+def test_users_without_access_to_a_partition_are_reported(oak: Cluster) -> None:
     assert part(oak, "priority").purpose == "production"  # hidden, and open
     assert part(oak, "grace").purpose == "restricted"  # for root alone
     assert part(oak, "gpu").purpose == "production"
@@ -146,7 +146,7 @@ def test_who_may_not_use_a_partition_is_told(oak: Cluster) -> None:
     assert part(oak, "gpu").accounts == part(oak, "gpu").groups == ()
 
 
-def test_qos_and_what_is_enforced_are_told(oak: Cluster) -> None:
+def test_qos_and_what_is_enforced_are_reported(oak: Cluster) -> None:
     assert oak.enforced == ("associations", "limits", "qos")
     assert part(oak, "gpu").qos == "gpu"
     gpu = oak.qos["gpu"]
@@ -289,10 +289,18 @@ def test_every_row_reads_back(row: dict[str, str]) -> None:
 
 
 @given(st.text())
-def test_no_text_is_an_exception(text: str) -> None:
-    text_rows(text)
-    settings(text)
-    columns(text, "a,b")
+def test_any_text_is_rows(text: str) -> None:
+    lines = text.splitlines()
+    rows = text_rows(text)
+    assert len(rows) == sum("=" in line for line in lines)
+    assert all(key[0].isupper() and key.isascii() for row in rows for key in row)
+    found = settings(text)
+    assert set(found) == {line.partition("=")[0].strip() for line in lines if "=" in line}
+    table = columns(text, "a,b")
+    assert [row["a"] for row in table] == [line.partition("|")[0] for line in lines if line]
+    assert all(row.keys() <= {"a", "b"} for row in table)
+    cells = [*found.values(), *(value for row in rows for value in row.values())]
+    assert "(null)" not in cells
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def live(*away: str) -> Live:
     return slurm_live(Slurm(*away), user="ada", groups=["users"])
 
 
-def test_all_that_is_told() -> None:
+def test_all_that_is_reported() -> None:
     told = live()
     assert told.states == {"gpu": "UP", "old": "DRAIN"}
     assert told.nodes == (

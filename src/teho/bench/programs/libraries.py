@@ -276,7 +276,7 @@ def open_library(name: str, device: str) -> Library:
     if only != device:
         raise MissingLibrary("no_gpu", "%s computes only on a %s" % (_NAMES[name], only.upper()))
     if device == "gpu":
-        _look_for_gpu(name, package)
+        _require_gpu(name, package)
     try:
         return _CLASSES[name](package, device)
     except Exception as error:
@@ -287,7 +287,7 @@ def _broken(name: str, error: Exception) -> MissingLibrary:
     return MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error)))
 
 
-def _look_for_gpu(name: str, package: Any) -> None:
+def _require_gpu(name: str, package: Any) -> None:
     if not _builds[name](package):
         raise MissingLibrary(
             "cpu_only_build",

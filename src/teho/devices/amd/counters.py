@@ -25,7 +25,7 @@ _MOST_W = 1000
 _STILL_S = 1.0
 """The firmware adds every millisecond (see `_steps`). After a second without a step it is stuck."""
 
-_NO_POWER_ASKED = Missing(Reason.UNRECORDED, "power was not requested")
+_POWER_NOT_REQUESTED = Missing(Reason.UNRECORDED, "power was not requested")
 _STILL = Missing(Reason.FAILED, "the energy counter does not change while the GPU draws power")
 _BACKWARD = Missing(Reason.FAILED, "the energy counter decreased below its last value")
 _LEFT_OUT = Missing(Reason.UNSUPPORTED, "the driver does not report energy in gpu_metrics")
@@ -261,7 +261,9 @@ class Counters:
         if self._is_silent:
             return SILENT_DIE
         table = self._refusal or self._file.read()
-        return table if isinstance(table, Missing) else self.energy.read(table, _NO_POWER_ASKED)
+        return (
+            table if isinstance(table, Missing) else self.energy.read(table, _POWER_NOT_REQUESTED)
+        )
 
     def close(self) -> None:
         """Close the file of the table."""

@@ -29,7 +29,7 @@ _OTHER_PID_NAMESPACE = Missing(
     Reason.UNSUPPORTED, "KFD reports the host's process ids, but this container uses other ids"
 )
 
-_IS_GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
+_HAS_ENDED = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 
 
 class GpuOfJob(NamedTuple):
@@ -102,7 +102,7 @@ class Processes:
                 try:
                     size_bytes = number_in(f"{self._directory}/{pid}/vram_{kfd_id}")
                 except (OSError, ValueError) as error:
-                    if isinstance(error, OSError) and error.errno in _IS_GONE:
+                    if isinstance(error, OSError) and error.errno in _HAS_ENDED:
                         continue
                     missing = why_missing(error, "vram of a process")
                     return of_job(missing, missing, missing)
@@ -131,7 +131,7 @@ class Processes:
                 tally.occupied = Missing(
                     Reason.UNSUPPORTED, "this GPU does not report cu_occupancy"
                 )
-            elif error.errno not in _IS_GONE:
+            elif error.errno not in _HAS_ENDED:
                 tally.occupied = why_missing(error, "cu_occupancy")
         except ValueError as error:
             tally.occupied = why_missing(error, "cu_occupancy")

@@ -130,10 +130,12 @@ class AmdSource:
             )
         found, partners, doubts = pair_dies(found, cards)
         by_device = {gpu.device: gpu for gpu in found}
-        chosen, said = visible_rocm(environment, list(by_device))
+        chosen, remarks = visible_rocm(environment, list(by_device))
         if not chosen:
             raise DeviceError(
-                "; ".join([f"none of the {len(found)} AMD GPUs here belongs to this job", *said]),
+                "; ".join(
+                    [f"none of the {len(found)} AMD GPUs here belongs to this job", *remarks]
+                ),
                 "a GPU that ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES names",
                 "env | grep VISIBLE_DEVICES",
             )
@@ -144,7 +146,7 @@ class AmdSource:
             by_card.setdefault(gpu.directory, []).append(gpu)
         parts = list(by_card.values())
         self.devices = tuple(gpus[0].device for gpus in parts)
-        self.notes = (*notes, *doubts, *said, *_cautions(parts, partners, len(cards)))
+        self.notes = (*notes, *doubts, *remarks, *_cautions(parts, partners, len(cards)))
         self._gpus = [_Gpu(gpus) for gpus in parts]
         self._processes = Processes(top)
 
@@ -329,15 +331,15 @@ def _cautions(
     """Return notes about cards that are not exactly one GPU."""
     notes = []
     addresses = {gpus[0].node.address for gpus in parts}
-    alone = [
+    single = [
         gpu for gpu, *_ in parts if gpu.two_dies and partners.get(gpu.node.address) not in addresses
     ]
-    if alone:
+    if single:
         notes.append(
             "two AMD GPUs (dies) share a card, and one die reports power and energy for both. "
             f"The job has {len(parts)} of the node's {card_count} GPUs. On "
-            f"{len(alone)} card{'s' * (len(alone) > 1)}, the job has only one of the two dies: the "
-            "power and energy of such a card may include another job, or may be too low"
+            f"{len(single)} card{'s' * (len(single) > 1)}, the job has only one of the two dies: "
+            "the power and energy of such a card may include another job, or may be too low"
         )
     notes.extend(
         f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} partitions count as one GPU, "

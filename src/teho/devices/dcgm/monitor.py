@@ -47,7 +47,7 @@ _INSTANCE = re.compile(r"-> I \d+/(\d+) *\| *GPU Instance \(EntityID: (\d+)\)")
 _ROW = re.compile(r"\s*(GPU|GPU-I) (\d+)\s+(\S.*)")
 _TWO_PASSES = "single pass"
 """Words of DCGM_ST_PROFILING_MULTI_PASS: more fields than the hardware counts at once."""
-_NOT_ASKED = Missing(
+_NOT_REQUESTED = Missing(
     Reason.UNSUPPORTED,
     "Teho does not request this metric from `dcgmi dmon`: many releases of DCGM do not know "
     "this metric",
@@ -133,10 +133,10 @@ class DcgmMonitor:
             raise DeviceError(f"`{words}` did not answer within {_ASK_S:.0f} s") from None
         except OSError as error:
             raise DeviceError(f"`{words}`: {error.strerror}") from None
-        said = done.stdout.decode(errors="replace")
+        output = done.stdout.decode(errors="replace")
         if done.returncode:
-            raise DeviceError(f"`{words}` fails: {_last_line(said) or done.returncode}")
-        return said
+            raise DeviceError(f"`{words}` fails: {_last_line(output) or done.returncode}")
+        return output
 
     def _start(self, fields: Sequence[Field]) -> None:
         """Start `dcgmi dmon`.
@@ -146,7 +146,7 @@ class DcgmMonitor:
         """
         self._fields = fields
         self._left_out: _Row = {
-            field.metric: _NOT_TOGETHER if field in WATCHED else _NOT_ASKED
+            field.metric: _NOT_TOGETHER if field in WATCHED else _NOT_REQUESTED
             for field in FIELDS
             if field not in fields
         }

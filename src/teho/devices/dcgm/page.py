@@ -57,7 +57,7 @@ class DcgmPage:
     """The figures of a dcgm-exporter on this node, or at an address that the user sets.
 
     Args:
-        wanted: the GPUs and MIG instances to look for.
+        wanted: the GPUs and MIG instances to find.
         environment: the recorder's; `DCGM_EXPORTER_URL` is the address of another page.
 
     Raises:
@@ -71,13 +71,13 @@ class DcgmPage:
         self._first: _Page | None = None
         self._page: _Page | None = None
         self._problem = f"{self._name} does not answer within {_FIRST_ANSWER_S:.0f} s"
-        self._looked = threading.Event()
+        self._has_answered = threading.Event()
         self._over = threading.Event()
         note = f"the activity of multiprocessors and pipes is from {self._name}. By default, this "
         note += "page is updated every 30 s, so the beginning of a run has no such values"
         self.notes: tuple[str, ...] = (note,)
         threading.Thread(target=self._follow, name="dcgm-exporter", daemon=True).start()
-        self._looked.wait(_FIRST_ANSWER_S)
+        self._has_answered.wait(_FIRST_ANSWER_S)
         first: _Page | None = self._first  # the thread has set it meanwhile
         if first is None or not first.figures:
             self.close()
@@ -120,7 +120,7 @@ class DcgmPage:
             else:
                 self._take(text)
                 self._problem = ""
-            self._looked.set()
+            self._has_answered.set()
             self._over.wait(_EVERY_S)
 
     def _fetch(self) -> bytes:

@@ -82,7 +82,7 @@ class HostEnergy(Part):
         meters = _meters(root / "sys/class/hwmon")
         self._meter = self._open(meters[0]) if len(meters) == 1 else None
         self._power: Reading = _no_meter(root, len(meters))
-        self._asked_s = float("-inf")
+        self._read_s = float("-inf")
 
     def read(self) -> dict[str, Reading]:
         """Return the energies since the first call, and the present power."""
@@ -97,8 +97,8 @@ class HostEnergy(Part):
     def _read_power(self) -> Reading:
         """Return the power in W, at most a second old (hwmon, acpi_power_meter)."""
         now_s = monotonic()
-        if self._meter is not None and now_s - self._asked_s >= _METER_S:
-            self._asked_s = now_s
+        if self._meter is not None and now_s - self._read_s >= _METER_S:
+            self._read_s = now_s
             data = self._meter.read()
             power_w = data if isinstance(data, Missing) else int(data) / 1e6
             self._power = _NO_POWER if power_w == 0 else power_w

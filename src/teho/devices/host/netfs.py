@@ -68,7 +68,7 @@ class NetworkFileSystems(FilePart):
 
     def _superblock(self, mount_point: bytes) -> str:
         if mount_point not in self._superblocks:
-            # It was mounted after the last look. Both tables escape blanks in the same way.
+            # It was mounted after the last reading. Both tables escape blanks in the same way.
             lines = read_text(self._root / "proc/self/mountinfo").splitlines()
             fields = [line.split(" ", 5) for line in lines]
             known = {field[4].encode(): field[2] for field in fields if len(field) == 6}

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from teho.devices.host.procstat import GONE
+from teho.devices.host.procstat import UNREADABLE
 from teho.devices.procfile import slurp
 from teho.model.device import Reading
 
@@ -97,6 +97,6 @@ def _loads_openmp(maps: str) -> bool:
     try:
         return bool(_LIBRARIES.search(slurp(maps)))
     except OSError as error:
-        if error.errno not in GONE:
+        if error.errno not in UNREADABLE:
             raise
         return False

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from teho.devices.procfile import slurp
 
 __all__ = [
-    "GONE",
+    "UNREADABLE",
     "ProcStat",
     "Threads",
     "parse_stat",
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 # The process has ended, or it changed its user and /proc hides other users' processes.
-GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.EACCES, errno.EPERM})
+UNREADABLE = frozenset({errno.ENOENT, errno.ESRCH, errno.EACCES, errno.EPERM})
 
 
 class ProcStat(NamedTuple):
@@ -84,7 +84,7 @@ def read_stat(directory: str) -> ProcStat | None:
     try:
         return parse_stat(slurp(directory + "/stat"))
     except OSError as error:
-        if error.errno in GONE:
+        if error.errno in UNREADABLE:
             return None
         raise
 
@@ -115,6 +115,6 @@ def read_threads(directory: str, stat: ProcStat) -> Threads:
             runnable += one.state == b"R"
             ticks[thread] = one.own_ticks
     except OSError as error:
-        if error.errno not in GONE:
+        if error.errno not in UNREADABLE:
             raise
     return Threads(runnable, ticks)

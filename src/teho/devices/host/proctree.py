@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from teho.devices.host import procstat
 from teho.devices.host.openmp import OpenMpThreads
-from teho.devices.host.procstat import GONE, ProcStat, read_io, read_stat, read_threads
+from teho.devices.host.procstat import UNREADABLE, ProcStat, read_io, read_stat, read_threads
 from teho.devices.procfile import missing_because
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -94,7 +94,7 @@ class _Reaper:
         self.pid = str(pid)
         self.used = self._before = _NOTHING
         self.io_missing: Missing | None = None
-        self.gone = False
+        self.ended = False
         self._directory = f"{proc}/{pid}"
         self._start = b""
         self.read()
@@ -102,9 +102,9 @@ class _Reaper:
 
     def read(self) -> None:
         """Update the figures. After the end of the supervisor they do not change."""
-        stat = None if self.gone else read_stat(self._directory)
+        stat = None if self.ended else read_stat(self._directory)
         if stat is None or stat.start != (self._start or stat.start):
-            self.gone = True
+            self.ended = True
             return
         self._start = stat.start
         self.io_missing = None
@@ -243,7 +243,7 @@ class ProcessTree:
     def _adopt(self, new: dict[str, ProcStat]) -> None:
         """Decide whether new processes are the program's."""
         undecided = set()
-        reapers = {reaper.pid for reaper in self._reapers if not reaper.gone}
+        reapers = {reaper.pid for reaper in self._reapers if not reaper.ended}
         for pid in tuple(new):
             line, above = [], pid
             while above in new and above not in line and not self._is_decided(above):
@@ -316,7 +316,7 @@ class ProcessTree:
             except PermissionError as error:
                 io_missing = missing_because(error, directory + "/io")
             except OSError as error:
-                if error.errno not in GONE:
+                if error.errno not in UNREADABLE:
                     raise
                 complete = False
             if seen:
@@ -381,6 +381,6 @@ def _open_files(directories: Sequence[str]) -> Reading:
         except PermissionError as error:
             return missing_because(error, directory)
         except OSError as error:
-            if error.errno not in GONE:
+            if error.errno not in UNREADABLE:
                 raise
     return count

@@ -36,7 +36,7 @@ class Details:
     Args:
         device: its id.
         handle: its handle.
-        gpu: handle of the whole GPU, which alone has a P-state.
+        gpu: handle of the whole GPU: only this has a P-state.
         pids: the program's processes, and those of them that compute on this device.
         position: the place among the job's GPUs. The lists are read for one GPU at a time.
     """
@@ -46,7 +46,7 @@ class Details:
         self._pids = pids
         self._position = position
         self._turn = 0
-        self._asked_s = float("-inf")
+        self._read_s = float("-inf")
         self._gpu = gpu
         self._p_state = _Answer(gpu, _ask_p_state)
         self._p_state_every = 0
@@ -67,8 +67,8 @@ class Details:
     def read(self) -> GpuDetails:
         """Return the details; see `DeviceSource.details`."""
         now_s = monotonic()
-        is_new = now_s - self._asked_s > _GAP_S
-        self._asked_s = now_s
+        is_new = now_s - self._read_s > _GAP_S
+        self._read_s = now_s
         if not self._p_state_every:
             self._p_state_every = max(_P_STATE_EVERY, pace(lambda: _ask_p_state(self._gpu)))
         if is_new or self._is_due(self._p_state_every):

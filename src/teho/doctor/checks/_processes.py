@@ -29,5 +29,5 @@ def promised(snapshot: Snapshot) -> int | None:
 
 def cores_of_process(snapshot: Snapshot) -> int:
     """Return the cores of each task here: those it may run on, but no more than it was given."""
-    bound, asked = len(snapshot.cores), promised(snapshot)
-    return bound if asked is None else max(1, min(bound, asked // snapshot.local_size))
+    bound, requested = len(snapshot.cores), promised(snapshot)
+    return bound if requested is None else max(1, min(bound, requested // snapshot.local_size))

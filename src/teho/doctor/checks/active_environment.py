@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from teho.doctor.outcome import Outcome, fine, moot, needs_python, warning
+from teho.doctor.outcome import Outcome, fine, needs_python, not_applicable, warning
 from teho.doctor.snapshot import Folder, Python, Snapshot
 
 __all__ = ["ABOUT", "check"]
@@ -22,7 +22,9 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     So `conda activate` fails there unless the shell reads `.bashrc`.
     """
     if snapshot.is_python_named:
-        return moot("you named this Python, so it does not matter which environment is active")
+        return not_applicable(
+            "you named this Python, so it does not matter which environment is active"
+        )
     active = {
         name: snapshot.environment[name] for name in _VARIABLES if snapshot.environment.get(name)
     }
@@ -44,9 +46,9 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             ("Python", python.path, ""),
         )
     if not snapshot.in_job:
-        return moot("no environment is active, and this is not a job")
+        return not_applicable("no environment is active, and this is not a job")
     home = snapshot.folders.get("home")
-    if isinstance(home, Folder) and home.holds_conda_init and not python.frameworks:
+    if isinstance(home, Folder) and home.has_conda_init and not python.frameworks:
         return warning(
             f"No environment is active, and {python.path} has no GPU framework. Batch shells do "
             "not read your `.bashrc`, which contains the lines of `conda init`.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.doctor.checks._processes import promised
-from teho.doctor.outcome import Outcome, fine, moot, remark, unknown, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, remark, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.explain.wording import numbered
 from teho.schedulers.registry import scheduler_or_none
@@ -17,13 +17,13 @@ ABOUT = "cores that a program may run on, compared with the allocation"
 def check(snapshot: Snapshot) -> Outcome:
     """Compare the affinity mask with the cores that the scheduler reports."""
     if not snapshot.in_job:
-        return moot("this is not a job")
-    asked, bound = promised(snapshot), len(snapshot.cores)
-    if asked is None:
+        return not_applicable("this is not a job")
+    requested, bound = promised(snapshot), len(snapshot.cores)
+    if requested is None:
         return unknown("the scheduler does not report how many cores the job was given")
-    own = asked // snapshot.local_size
+    own = requested // snapshot.local_size
     evidence = (
-        ("cores given to the job on this node", asked, "cores"),
+        ("cores given to the job on this node", requested, "cores"),
         ("cores that this program may run on", numbered(snapshot.cores), ""),
         ("tasks on this node", snapshot.local_size, ""),
     )
@@ -35,11 +35,12 @@ def check(snapshot: Snapshot) -> Outcome:
             advice.more_cores_of_job or "Find out which cores are allowed: `taskset -cp $$`.",
             *evidence,
         )
-    if bound > asked:
+    if bound > requested:
         return remark(
-            f"The job was given {counted(asked, 'core')}, but its programs may run on {bound} "
+            f"The job was given {counted(requested, 'core')}, but its programs may run on {bound} "
             "cores, because the node does not bind jobs to their cores.",
-            f"Start at most {asked} threads and workers: `export OMP_NUM_THREADS={max(1, own)}`.",
+            f"Start at most {requested} threads and workers: "
+            f"`export OMP_NUM_THREADS={max(1, own)}`.",
             *evidence,
         )
-    return fine(f"programs may run on {bound} of the job's {asked} cores")
+    return fine(f"programs may run on {bound} of the job's {requested} cores")

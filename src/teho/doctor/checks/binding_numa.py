@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, unknown, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.explain.wording import numbered
 
@@ -14,11 +14,11 @@ ABOUT = "the NUMA nodes of cores and GPUs"
 def check(snapshot: Snapshot) -> Outcome:
     """Find GPUs on whose NUMA node the program has no core."""
     if not snapshot.gpus:
-        return moot("no GPU here")
+        return not_applicable("no GPU here")
     if not snapshot.cores_of_numa:
         return unknown("the kernel does not report which core is on which NUMA node")
     if len(snapshot.cores_of_numa) == 1:
-        return moot("the node has only one NUMA node")
+        return not_applicable("the node has only one NUMA node")
     for device in snapshot.gpus:
         if device.numa_node is None:
             return unknown(f"the kernel does not report the NUMA node of {device.name}")

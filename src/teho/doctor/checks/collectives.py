@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, unknown, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, unknown, warning
 from teho.doctor.snapshot import FrameworkReport, Snapshot
 from teho.explain.wording import joined
 from teho.model.missing import Missing
@@ -16,7 +16,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Read whether each framework has it, if the job has more than one GPU."""
     nodes = snapshot.allocation.node_count or 1
     if len(snapshot.gpus) < 2 and (nodes == 1 or not snapshot.gpus):
-        return moot("there are fewer than two GPUs")
+        return not_applicable("there are fewer than two GPUs")
     python = snapshot.python
     if isinstance(python, Missing):
         return unknown(f"Teho cannot read the Python installation: {python.detail}")
@@ -30,7 +30,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if not reports:
         if any(one.kind != "cpu" for one in python.frameworks):
             return unknown("no framework reports whether it has NCCL or RCCL")
-        return moot(f"{python.path} has no framework for GPUs")
+        return not_applicable(f"{python.path} has no framework for GPUs")
     lacking = [name for name, report in reports.items() if not report.collectives]
     if not lacking:
         return fine(

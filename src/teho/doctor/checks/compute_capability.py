@@ -9,11 +9,11 @@ from teho.doctor.outcome import (
     Outcome,
     critical,
     fine,
-    moot,
     needs_python,
-    spared,
+    not_applicable,
     unknown,
     warning,
+    without_fatal,
 )
 from teho.doctor.snapshot import FrameworkReport, Python, Snapshot
 from teho.explain.wording import joined
@@ -38,10 +38,10 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     and the same or a higher minor number. PTX (`compute_80`) is compiled for any later one.
     """
     if not snapshot.gpus and not snapshot.site_gpus:
-        return moot("no GPU here")
+        return not_applicable("no GPU here")
     builds = python.gpu_builds
     if not builds:
-        return moot(f"{python.path} has no framework for GPUs")
+        return not_applicable(f"{python.path} has no framework for GPUs")
     if not snapshot.gpus:
         return _of_site(snapshot, python, builds)
     architectures: dict[str, str] = {}
@@ -64,13 +64,13 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                     "runs on this GPU.",
                     ("compute capability", lacking[0], ""),
                     ("compiled for", " ".join(report.architectures) or "only newer GPUs", ""),
-                    dooms=len(lacking) == len(runs),
+                    is_fatal=len(lacking) == len(runs),
                 )
             )
         elif None in runs.values():
             unsure.add(build.package)
     if found:
-        return spared(found, len(builds))
+        return without_fatal(found, len(builds))
     if unsure:
         return unknown(f"Teho does not know for which GPUs {joined(sorted(unsure))} was compiled")
     names = [build.package for build in builds]
@@ -85,7 +85,7 @@ def _of_site(snapshot: Snapshot, python: Python, builds: Sequence[Build]) -> Out
         gpu.model for gpu in snapshot.site_gpus if gpu.vendor == "nvidia" and not gpu.part_of
     )
     if not models:
-        return moot(f"the GPUs of {title} are not from NVIDIA")
+        return not_applicable(f"the GPUs of {title} are not from NVIDIA")
     found: list[Symptom] = []
     is_known = True
     for build in builds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shlex import quote
 
-from teho.doctor.outcome import Outcome, fine, moot, remark, unknown, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, remark, unknown, warning
 from teho.doctor.snapshot import Conda, CondaFile, Snapshot
 from teho.model.missing import Missing
 
@@ -25,9 +25,9 @@ def check(snapshot: Snapshot) -> Outcome:
     if isinstance(conda, Missing):
         return unknown(f"the configuration of conda cannot be read: {conda.detail}")
     if conda is None or not (conda.command or conda.files):
-        return moot("neither conda nor a configuration of conda was found")
+        return not_applicable("neither conda nor a configuration of conda was found")
     if any(file.redefines_defaults for file in conda.files):
-        return moot("`default_channels` is set, so `defaults` can mean any channel")
+        return not_applicable("`default_channels` is set, so `defaults` can mean any channel")
     named = snapshot.environment.get("CONDA_CHANNELS", "")
     variable = tuple(word.strip() for word in named.split(",") if word.strip())
     sources = (CondaFile(path="CONDA_CHANNELS", channels=variable), *conda.files)
@@ -41,7 +41,7 @@ def check(snapshot: Snapshot) -> Outcome:
             if channel == _DEFAULTS:
                 return _found(snapshot, conda, source, channels)
     if not channels:
-        return moot("the configuration of conda names no channel")
+        return not_applicable("the configuration of conda names no channel")
     return fine(f"{', '.join(channels)}, without `defaults`")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, critical, fine, moot
+from teho.doctor.outcome import Outcome, critical, fine, not_applicable
 from teho.doctor.snapshot import Snapshot
 
 __all__ = ["ABOUT", "DECISIVE", "check"]
@@ -15,11 +15,11 @@ def check(snapshot: Snapshot) -> Outcome:
     """Find a node with GPUs whose driver libraries are missing in the container."""
     kind = snapshot.survey.system.get("container", "none")
     if kind in {"none", "not known"} or kind.startswith("of unknown kind"):
-        return moot("Teho found no container that it knows")
+        return not_applicable("Teho found no container that it knows")
     if snapshot.gpus:
         return fine(f"this {kind} container can use the GPUs")
     if not snapshot.gpu_files and not snapshot.allocation.gpus_held:
-        return moot(f"this {kind} container is on a node without GPUs")
+        return not_applicable(f"this {kind} container is on a node without GPUs")
     is_amd = "/dev/kfd" in snapshot.gpu_files
     if kind in {"Apptainer", "Singularity"}:
         option = "--rocm" if is_amd else "--nv"
@@ -29,5 +29,5 @@ def check(snapshot: Snapshot) -> Outcome:
         f"The node has GPUs, but this {kind} container cannot use them.",
         f"Start the container with `{option}`.",
         ("device files", " ".join(snapshot.gpu_files) or "none in the container", ""),
-        dooms=bool(snapshot.allocation.gpus_held),
+        is_fatal=bool(snapshot.allocation.gpus_held),
     )

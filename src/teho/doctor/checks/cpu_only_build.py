@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, critical, fine, moot, needs_python, unknown, warning
+from teho.doctor.outcome import (
+    Outcome,
+    critical,
+    fine,
+    needs_python,
+    not_applicable,
+    unknown,
+    warning,
+)
 from teho.doctor.snapshot import Python, Snapshot
 from teho.explain.wording import joined
 
@@ -16,9 +24,9 @@ DECISIVE = True
 def check(snapshot: Snapshot, python: Python) -> Outcome:
     """Judge each build by what the framework or its package reports."""
     if not python.frameworks:
-        return moot(f"{python.path} has no GPU framework")
+        return not_applicable(f"{python.path} has no GPU framework")
     if not snapshot.expects_gpus and not snapshot.site_gpus:
-        return moot("no GPU here, and this is not a login node of a cluster with GPUs")
+        return not_applicable("no GPU here, and this is not a login node of a cluster with GPUs")
     kinds = {one.framework: python.kind_of(one) for one in python.frameworks}
     lacking = [one for one in python.frameworks if kinds[one.framework] == "cpu"]
     unsure = [one for one in python.frameworks if kinds[one.framework] == "unknown"]
@@ -33,7 +41,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                 "commands for this cluster. On a node without a GPU, conda installs a build for "
                 "CPUs, unless you set `CONDA_OVERRIDE_CUDA` to the CUDA version of the GPU nodes.",
                 ("Teho knows this from", _source_of(one.evidence), ""),
-                dooms=is_all and snapshot.expects_gpus,
+                is_fatal=is_all and snapshot.expects_gpus,
             )
             for one in lacking
         ]

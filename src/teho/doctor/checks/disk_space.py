@@ -68,7 +68,7 @@ def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) 
             mounted,
             ("new files that fit", folder.free_files, ""),
             thresholds=(_FILES,),
-            dooms=is_needed,
+            is_fatal=is_needed,
         )
     if not is_first or folder.free_bytes >= _LITTLE.value * GIB:
         return None
@@ -82,5 +82,5 @@ def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) 
         ("free", folder.free_bytes, "bytes"),
         ("size", folder.total_bytes, "bytes"),
         thresholds=(_NONE if is_full else _LITTLE,),
-        dooms=is_needed and is_full,
+        is_fatal=is_needed and is_full,
     )

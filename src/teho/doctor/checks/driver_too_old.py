@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, critical, fine, moot, needs_python, spared, unknown
+from teho.doctor.outcome import (
+    Outcome,
+    critical,
+    fine,
+    needs_python,
+    not_applicable,
+    unknown,
+    without_fatal,
+)
 from teho.doctor.snapshot import Python, Snapshot
 from teho.explain.wording import joined
 from teho.model.software import Build
@@ -29,11 +37,11 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                 f"the driver of {cluster.title}'s compute nodes is not documented; run "
                 "`nvidia-smi` in a job to see it"
             )
-        return moot("no NVIDIA driver here")
+        return not_applicable("no NVIDIA driver here")
     if not toolkits:
         if any(python.kind_of(one) == "cuda" for one in python.frameworks):
             return unknown("no framework reports which CUDA it was built with")
-        return moot(f"{python.path} has no framework for CUDA")
+        return not_applicable(f"{python.path} has no framework for CUDA")
     runs = {name: driver_runs(driver, toolkit) for name, toolkit in toolkits.items()}
     shown = driver.version or f"one for CUDA {driver.cuda}"
     found = [
@@ -45,14 +53,14 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             ("driver", shown, ""),
             ("oldest driver that works", least, ""),
             ("CUDA of the build", toolkits[name], ""),
-            dooms=snapshot.expects_gpus,
+            is_fatal=snapshot.expects_gpus,
         )
         for name, can in runs.items()
         if can is False
         for least in (".".join(map(str, lowest_driver(toolkits[name]) or ())),)
     ]
     if found:
-        return spared(found, len(python.gpu_builds))
+        return without_fatal(found, len(python.gpu_builds))
     if unsure := [toolkits[name] for name, can in runs.items() if can is None]:
         return unknown(f"Teho does not know which driver CUDA {joined(unsure)} needs")
     needs = joined([f"CUDA {toolkit} of {name}" for name, toolkit in toolkits.items()])

@@ -6,11 +6,11 @@ from teho.doctor.outcome import (
     Outcome,
     critical,
     fine,
-    moot,
     needs_python,
-    spared,
+    not_applicable,
     unknown,
     warning,
+    without_fatal,
 )
 from teho.doctor.snapshot import FrameworkReport, Python, Snapshot
 from teho.explain.wording import joined
@@ -27,24 +27,24 @@ DECISIVE = True
 def check(snapshot: Snapshot, python: Python) -> Outcome:
     """Compare the number of GPUs that each framework sees with the driver's number."""
     if not python.frameworks:
-        return moot(f"{python.path} has no GPU framework")
+        return not_applicable(f"{python.path} has no GPU framework")
     if not snapshot.expects_gpus:
-        return moot("there is no GPU here that a framework could see")
+        return not_applicable("there is no GPU here that a framework could see")
     if snapshot.failed_drivers:
         return unknown(
             "the driver does not answer, so Teho did not start the frameworks: they would hang"
         )
     builds = python.gpu_builds
     if not builds:
-        return moot(f"{python.path} has no framework for GPUs")
+        return not_applicable(f"{python.path} has no framework for GPUs")
     wanted = 1 if any(gpu.parent_id for gpu in snapshot.gpus) else len(snapshot.gpus)
     missing: list[str] = []
     found: list[Symptom] = []
     for build in builds:
         report = python.framework_reports.get(build.framework)
         if not isinstance(report, FrameworkReport):
-            unasked = f"Teho did not ask {build.package} which GPUs it sees"
-            missing.append(report.detail if report else unasked)
+            not_checked = f"Teho did not ask {build.package} which GPUs it sees"
+            missing.append(report.detail if report else not_checked)
             continue
         version = ("version", report.version or build.version, "")
         if report.broken:
@@ -54,7 +54,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                     "Create the environment again: `teho env plan` writes the commands. Or load "
                     "the modules that were loaded when the environment was made.",
                     version,
-                    dooms=True,
+                    is_fatal=True,
                 )
             )
         elif report.gpus is None:
@@ -70,11 +70,11 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                     version,
                     ("seen by the framework", report.gpus, "GPUs"),
                     ("seen by the driver", wanted, "GPUs"),
-                    dooms=report.gpus == 0,
+                    is_fatal=report.gpus == 0,
                 )
             )
     if found:
-        return spared(found, len(builds))
+        return without_fatal(found, len(builds))
     if missing:
         return unknown("; ".join(missing))
     see = "sees" if len(builds) == 1 else "each see"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, critical, fine, moot, unknown, warning
+from teho.doctor.outcome import Outcome, critical, fine, not_applicable, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.errors import InputError
 from teho.explain.wording import joined
@@ -19,7 +19,7 @@ DECISIVE = True
 
 def check(snapshot: Snapshot) -> Outcome:
     """Compare the GPUs that the driver shows with those that the scheduler reports."""
-    asked, seen = snapshot.allocation.gpus_held, len(snapshot.gpus)
+    expected, seen = snapshot.allocation.gpus_held, len(snapshot.gpus)
     visible = snapshot.survey.visible
     are_visible = f"{counted(seen, 'GPU')} {'is' if seen == 1 else 'are'} visible"
     if snapshot.failed_drivers:
@@ -28,24 +28,24 @@ def check(snapshot: Snapshot) -> Outcome:
             f"The driver of the GPUs does not work: {first.why}.",
             "End this job, and submit it again without this node: "
             f"`--exclude={snapshot.survey.host}`. Report the node to the administrator.",
-            ("vendor", first.of.upper(), ""),
-            dooms=bool(asked),
+            ("vendor", first.source.upper(), ""),
+            is_fatal=bool(expected),
         )
     if not snapshot.in_job:
         if seen:
             return fine(f"{are_visible}, but this is not a job")
-        return moot(f"this is not a job, and there is no GPU: {_why(snapshot)}")
+        return not_applicable(f"this is not a job, and there is no GPU: {_why(snapshot)}")
     scheduler = scheduler_or_none(snapshot.allocation.scheduler)
-    if asked is None and not scheduler.tells_gpus:
+    if expected is None and not scheduler.reports_gpus:
         return unknown("the scheduler does not report how many GPUs the job was allocated")
-    if not asked:
-        source = f", as {scheduler.title}'s variables say" if asked is None else ""
-        return moot(f"this job has no GPU{source}")
-    allocated = f"The job was allocated {counted(asked, 'GPU')} on this node, but"
+    if not expected:
+        source = f", as {scheduler.title}'s variables say" if expected is None else ""
+        return not_applicable(f"this job has no GPU{source}")
+    allocated = f"The job was allocated {counted(expected, 'GPU')} on this node, but"
     variables = [
         ("variable", f"{name}={text}", "") for name, text in snapshot.survey.visible.items()
     ]
-    evidence = [("allocated to the job", asked, "GPUs"), ("visible", seen, "GPUs")]
+    evidence = [("allocated to the job", expected, "GPUs"), ("visible", seen, "GPUs")]
     if not seen:
         steps = [vendor.next_step for vendor in snapshot.survey.gpus if vendor.next_step]
         return critical(
@@ -58,7 +58,7 @@ def check(snapshot: Snapshot) -> Outcome:
             ),
             *evidence,
             *variables,
-            dooms=True,
+            is_fatal=True,
         )
     if strange := _others(snapshot):
         which = ", ".join(str(gpu.index) for gpu in strange)
@@ -69,7 +69,7 @@ def check(snapshot: Snapshot) -> Outcome:
             "sets the right values.",
             *variables,
         )
-    if seen < asked and snapshot.local_size == 1:
+    if seen < expected and snapshot.local_size == 1:
         return warning(
             f"{allocated} a program started here sees only {seen}.",
             "Run `unset CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES` before the program, or remove "
@@ -77,7 +77,7 @@ def check(snapshot: Snapshot) -> Outcome:
             *evidence,
             *variables,
         )
-    if seen > asked:
+    if seen > expected:
         return warning(
             f"{allocated} a program started here sees {seen}. The other GPUs belong to other "
             "users.",
@@ -85,7 +85,7 @@ def check(snapshot: Snapshot) -> Outcome:
             "`ROCR_VISIBLE_DEVICES` as the scheduler sets them.",
             *evidence,
         )
-    return fine(f"{are_visible}; the job was allocated {counted(asked, 'GPU')} on this node")
+    return fine(f"{are_visible}; the job was allocated {counted(expected, 'GPU')} on this node")
 
 
 def _others(snapshot: Snapshot) -> list[Device]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, remark, unknown, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, remark, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.model.missing import Missing
 
@@ -28,7 +28,7 @@ def check(snapshot: Snapshot) -> Outcome:
             ("proxy", proxy.place, ""),
         )
     if cluster is None or not snapshot.in_job:
-        return moot("no proxy is set, and this is not a compute node that Teho knows")
+        return not_applicable("no proxy is set, and this is not a compute node that Teho knows")
     if cluster.internet_on_compute_nodes is None:
         return unknown(
             f"it is not known whether {cluster.title}'s compute nodes reach the internet"

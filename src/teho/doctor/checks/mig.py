@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, warning
 from teho.doctor.snapshot import Snapshot
 
 __all__ = ["ABOUT", "check"]
@@ -18,7 +18,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """
     parts = [device for device in snapshot.gpus if device.parent_id]
     if not parts:
-        return moot("no GPU here is divided into MIG instances")
+        return not_applicable("no GPU here is divided into MIG instances")
     if len(snapshot.gpus) == 1 or snapshot.local_size > 1:
         return fine(f"one instance, {parts[0].name}")
     return warning(

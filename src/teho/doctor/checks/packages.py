@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, needs_python, symptom
+from teho.doctor.outcome import Outcome, fine, needs_python, not_applicable, symptom
 from teho.doctor.snapshot import Python, Snapshot
 from teho.model.finding import Severity
 from teho.software.check import Target
@@ -21,7 +21,7 @@ _JUDGED_ELSEWHERE = {"no_framework", "cpu_only_build", "driver_too_old", "gpu_no
 def check(snapshot: Snapshot, python: Python) -> Outcome:
     """Compare the packages with each other, and with the first GPU of the node or the site."""
     if not python.frameworks:
-        return moot(f"{python.path} has no GPU framework")
+        return not_applicable(f"{python.path} has no GPU framework")
     checked = check_packages(
         python.packages, source=python.path, form="", target=_target(snapshot), facts=python.facts
     )

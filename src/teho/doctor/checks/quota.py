@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, critical, fine, moot, unknown, warning
+from teho.doctor.outcome import Outcome, critical, fine, not_applicable, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Symptom
 from teho.model.finding import Threshold
@@ -53,7 +53,7 @@ def check(snapshot: Snapshot) -> Outcome:
                 )
             )
     if not percents:
-        return moot("`quota` and `lfs quota` report no limit")
+        return not_applicable("`quota` and `lfs quota` report no limit")
     return found or fine(
         f"{counted(len(snapshot.quotas), 'file system')} checked; at most "
         f"{max(percents):.0f} % of a quota is used"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, warning
 from teho.doctor.snapshot import Snapshot
 
 __all__ = ["ABOUT", "check"]
@@ -14,7 +14,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Read the cluster's status in the catalogue."""
     cluster = snapshot.cluster
     if cluster is None:
-        return moot("Teho does not know this cluster")
+        return not_applicable("Teho does not know this cluster")
     if cluster.status == "active":
         return fine(f"{cluster.title} is in operation, as of {cluster.verified_on}")
     when = f" since {cluster.retired_on}" if cluster.retired_on else ""

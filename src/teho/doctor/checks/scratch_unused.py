@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, remark, unknown
+from teho.doctor.outcome import Outcome, fine, not_applicable, remark, unknown
 from teho.doctor.snapshot import DataSample, Folder, Snapshot
 from teho.units import format_bytes
 
@@ -15,11 +15,11 @@ def check(snapshot: Snapshot) -> Outcome:
     """Find temporary files or named data that are not on this disk."""
     scratch = snapshot.folders.get("scratch")
     if scratch is None:
-        return moot("no environment variable names a local disk for this job")
+        return not_applicable("no environment variable names a local disk for this job")
     if not isinstance(scratch, Folder):
         return unknown(f"the job's own disk cannot be checked: {scratch.detail}")
     if scratch.is_network or scratch.is_memory:
-        return moot(f"{scratch.path} is not a disk of the node: {scratch.file_system}")
+        return not_applicable(f"{scratch.path} is not a disk of the node: {scratch.file_system}")
     data = snapshot.data.folder if isinstance(snapshot.data, DataSample) else None
     folders = [one for one in (snapshot.folders.get("temporary"), data) if isinstance(one, Folder)]
     for one in folders:

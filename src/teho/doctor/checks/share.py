@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, remark, unknown, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, remark, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.model.cluster import Cluster, Share
 from teho.model.doctor import Symptom
@@ -25,9 +25,9 @@ def check(snapshot: Snapshot) -> Outcome:
     """Compare what the job has for each of its GPUs with the catalogue."""
     given, cluster = snapshot.allocation, snapshot.cluster
     if cluster is None:
-        return moot("Teho does not know this cluster")
+        return not_applicable("Teho does not know this cluster")
     if not snapshot.in_job or not given.gpus_held:
-        return moot("this is not a job with GPUs")
+        return not_applicable("this is not a job with GPUs")
     share = _share(cluster, snapshot)
     if share is None:
         return unknown(
@@ -52,7 +52,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if problems := [one for one in found if one]:
         return problems
     if not seen:
-        return moot(
+        return not_applicable(
             "on this cluster, a job gets cores and memory of the node automatically with each GPU"
         )
     return fine(f"{' and '.join(seen)} for each GPU")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from teho.doctor.outcome import Outcome, fine, moot, unknown, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.explain.shared_thresholds import SHARED, SMALL_FILES
 from teho.model.missing import Missing
@@ -21,7 +21,7 @@ _SMALL = SHARED[SMALL_FILES]["size_kib"]
 def check(snapshot: Snapshot) -> Outcome:
     """Judge the median size of some files, drawn at random. Not all files are read."""
     if snapshot.data is None:
-        return moot("to check the files of a folder, add `--data DIR`")
+        return not_applicable("to check the files of a folder, add `--data DIR`")
     if isinstance(snapshot.data, Missing):
         return unknown(f"the data cannot be checked: {snapshot.data.detail}")
     data, count = snapshot.data, snapshot.data.listed

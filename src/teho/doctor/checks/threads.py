@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from teho.doctor.checks._processes import cores_of_process, promised
-from teho.doctor.outcome import Outcome, fine, moot, remark, unknown, warning
+from teho.doctor.outcome import Outcome, fine, not_applicable, remark, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.explain.wording import joined
 from teho.model.doctor import Symptom
@@ -57,7 +57,7 @@ def check(snapshot: Snapshot) -> Outcome:
         shown = ", ".join(f"{name}={count}" for name, count in plain.items())
         return fine(f"{shown}, and each process has {cores} cores")
     if not snapshot.in_job:
-        return moot("no variable sets the number of threads, and this is not a job")
+        return not_applicable("no variable sets the number of threads, and this is not a job")
     if promised(snapshot) is None:
         return unknown(
             "no variable sets the number of threads, and the number of the job's cores is not known"
@@ -91,10 +91,11 @@ def _misfits(snapshot: Snapshot, plain: Mapping[str, int], cores: int) -> Iterat
     visible = len(snapshot.cores)
     if not plain and snapshot.in_job and visible > cores:
         is_one = snapshot.local_size == 1
-        whose = "the job was given" if is_one else f"each of the {snapshot.local_size} tasks has"
+        subject = "the job was given" if is_one else f"each of the {snapshot.local_size} tasks has"
         yield warning(
             f"No variable sets the number of threads. Programs see {visible} cores, although "
-            f"{whose} only {counted(cores, 'core')}. So each library will start {visible} threads.",
+            f"{subject} only {counted(cores, 'core')}. So each library will start {visible} "
+            "threads.",
             f"Run `export OMP_NUM_THREADS={cores}` before the program.",
             ("cores that programs see", visible, ""),
             own,

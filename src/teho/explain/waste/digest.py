@@ -51,7 +51,7 @@ def digest_of(
     *,
     since: datetime,
     until: datetime,
-    whose: str,
+    selection: str,
     recordings: Recordings | None = None,
     gpu_nodes: GpuNodes | None = None,
     notes: Sequence[str] = (),
@@ -66,7 +66,7 @@ def digest_of(
         policy: the thresholds of the rules.
         since: beginning of the period.
         until: its end.
-        whose: whose jobs these are.
+        selection: whose jobs these are, in words.
         recordings: the recordings of Teho.
         gpu_nodes: the nodes of partitions in which every node has GPUs; None: not known.
         notes: sentences about what is missing.
@@ -84,7 +84,7 @@ def digest_of(
         elif start <= end < since:
             before.add(job)
     before.failures(policy)
-    return now.digest(policy, since, until, whose, notes, before if before.jobs else None)
+    return now.digest(policy, since, until, selection, notes, before if before.jobs else None)
 
 
 class _Sum:
@@ -214,7 +214,7 @@ class _Period:
         policy: Policy,
         since: datetime,
         until: datetime,
-        whose: str,
+        selection: str,
         notes: Sequence[str],
         before: _Period | None,
     ) -> Digest:
@@ -228,7 +228,7 @@ class _Period:
         return Digest(
             since=since,
             until=until,
-            whose=whose,
+            selection=selection,
             jobs=self.jobs,
             used=self.used.amounts(),
             energy_j=self._energy_j if self._energy_jobs else None,

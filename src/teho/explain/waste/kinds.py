@@ -144,7 +144,7 @@ def _less_time(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
     return f"Request {option}. Short jobs start sooner."
 
 
-def _says(rest: str) -> Callable[[int, str], str]:
+def _sentence(rest: str) -> Callable[[int, str], str]:
     def sentence(jobs: int, name: str) -> str:
         who = f"{counted(jobs, 'job')} {name}".strip()
         return f"{who}: {rest}"
@@ -154,34 +154,36 @@ def _says(rest: str) -> Callable[[int, str], str]:
 
 KINDS: tuple[Kind, ...] = (
     Kind(_SESSION, "Idle interactive sessions with GPUs", "gpu", DIGEST, "interactive_percent",
-         of_gpus.idle_session, _says("these sessions almost never used the GPUs."), _end_session),
+         of_gpus.idle_session, _sentence("these sessions almost never used the GPUs."),
+         _end_session),
     Kind("gpu_never_used", "GPUs that were never used", "gpu", "gpu_never_used",
-         "busy_max_percent", never_used, _says("GPUs were never used."), _fewer_gpus),
+         "busy_max_percent", never_used, _sentence("GPUs were never used."), _fewer_gpus),
     Kind("gpu_processes_gone", "GPUs that were kept after their processes had ended", "gpu",
          "gpu_used_only_at_first", "idle_share_percent", processes_gone,
-         _says("the job went on after its processes on the GPUs had ended."), _end_with_program),
+         _sentence("the job went on after its processes on the GPUs had ended."),
+         _end_with_program),
     Kind("gpu_used_only_at_first", "GPUs that were used only at first", "gpu",
          "gpu_used_only_at_first", "idle_share_percent", only_at_first,
-         _says("the GPUs were idle at the end."), _end_sooner),
+         _sentence("the GPUs were idle at the end."), _end_sooner),
     Kind("gpu_too_large", "Large GPUs for small work", "gpu", DIGEST, "gpu_memory_percent",
-         too_large, _says("large GPUs had low use, and little of their memory was used."),
+         too_large, _sentence("large GPUs had low use, and little of their memory was used."),
          _smaller_gpu),
     Kind("gpu_low_use", "GPUs with low use", "gpu", "gpu_low_use", "warning_percent", low_use,
-         _says("the GPUs had work for only a small part of the time."), _find_cause),
+         _sentence("the GPUs had work for only a small part of the time."), _find_cause),
     Kind("interactive_idle", "Idle interactive sessions", "core", DIGEST, "interactive_percent",
-         idle_session, _says("these sessions used almost no core."), _end_session),
+         idle_session, _sentence("these sessions used almost no core."), _end_session),
     Kind("serial_program", "One core used, several requested", "core", "serial_program",
-         "one_core_max", one_core, _says("only one core was used, but several were requested."),
+         "one_core_max", one_core, _sentence("only one core was used, but several were requested."),
          _fewer_cores),
     Kind("cores_unused", "Cores that were not used", "core", "cores_unused", "critical_percent",
-         few_cores, _says("few of the cores were used."), _fewer_cores),
+         few_cores, _sentence("few of the cores were used."), _fewer_cores),
     Kind("memory_overasked", "Memory that was not used", "memory", "memory_overasked",
-         "used_percent", little_memory, _says("little of the memory was used."), _less_memory),
+         "used_percent", little_memory, _sentence("little of the memory was used."), _less_memory),
     Kind("time_overasked", "Time limits far too long", "time", "time_overasked", "used_percent",
-         little_time, _says("the time limit was far too long."), _less_time),
+         little_time, _sentence("the time limit was far too long."), _less_time),
     Kind("gpus_blocked", "Jobs without GPUs that left no core for the GPUs of their nodes",
          "blocked", DIGEST, "gpus_blocked_min", blocked_gpus,
-         _says("these jobs had no GPUs, but left no core for the GPUs of their nodes."),
+         _sentence("these jobs had no GPUs, but left no core for the GPUs of their nodes."),
          _partition_without_gpus),
 )  # fmt: skip
 """Every kind, in the order of judging."""

@@ -1,4 +1,4 @@
-"""Lines of a list of jobs: what each job used, and what to look at."""
+"""Lines of a list of jobs: what each job used, and what to check."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def _line(job: AccountedJob, use: JobUse, limits: Limits, recordings: Recordings
         exit_code=job.exit_code,
         signal=job.signal,
         waste=tuple(one.kind.key for one in waste),
-        look=_look(use, waste),
+        look=_to_check(use, waste),
         recordings=recordings.ids(job) if recordings else (),
         source=job.source,
     )
 
 
-def _look(use: JobUse, waste: Sequence[Waste]) -> str:
-    """Return what to look at first: how the job failed, else its most important waste."""
+def _to_check(use: JobUse, waste: Sequence[Waste]) -> str:
+    """Return what to check first: how the job failed, else its most important waste."""
     job = use.job
     if job.state is JobState.FAILED:
         how = f"exit code {job.exit_code}" if job.exit_code else "failed"

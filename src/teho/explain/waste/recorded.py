@@ -93,7 +93,7 @@ class Recordings:
         least_s = _COVERED_MIN * (job.elapsed_s or 0.0)
         for one in reversed(self._of(job)):
             # The recorder of `teho always` is ended with its job, so it writes no end.
-            if one.run.end is None and not one.run.unasked:
+            if one.run.end is None and not one.run.is_automatic:
                 continue
             find = partial(_uses, one.run, self._idle)
             name = f"gpu uses with processes {__version__} {self._idle}"

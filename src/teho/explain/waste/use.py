@@ -126,7 +126,7 @@ def use_of(
 
 
 def _blocked(job: AccountedJob, gpu_nodes: GpuNodes) -> int:
-    """Return the GPUs that no job could use beside a job without GPUs.
+    """Return the GPUs that no job could use because of a job without GPUs.
 
     A job with GPUs needs at least one core for each of them. If a partition has several kinds of
     nodes, the job counts as if it was on the kind on which it blocks the fewest GPUs.

@@ -35,7 +35,7 @@ class Format(NamedTuple):
     values: int
     """Number of values in one request, about. Prometheus and VictoriaMetrics accept 32 MiB, a
     collector of OpenTelemetry 20 MiB."""
-    can_be_asked: bool
+    can_be_queried: bool
     """Whether the address also answers queries."""
     flush: str = ""
     """Path that makes new values visible for queries at once; empty: they are visible."""
@@ -202,7 +202,7 @@ FORMATS: Mapping[str, Format] = {
         _remote_write,
         _check_nothing,
         500_000,  # of 18 bytes
-        can_be_asked=True,
+        can_be_queried=True,
     ),
     "victoriametrics": Format(
         "/api/v1/import",
@@ -210,7 +210,7 @@ FORMATS: Mapping[str, Format] = {
         _json_lines,
         _check_nothing,
         500_000,  # of 23 bytes
-        can_be_asked=True,
+        can_be_queried=True,
         flush="/internal/force_flush",
     ),
     "otlp": Format(
@@ -219,6 +219,6 @@ FORMATS: Mapping[str, Format] = {
         _otlp,
         _check_otlp,
         100_000,  # of about 150 bytes before they are packed
-        can_be_asked=False,
+        can_be_queried=False,
     ),
 }

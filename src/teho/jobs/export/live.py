@@ -17,7 +17,7 @@ from teho.store.read import read_run, run_state, samples_of_node
 __all__ = ["live_text"]
 
 _OLDEST_RUN = timedelta(days=40)
-"""Runs that began earlier are not looked at: no usual job is longer."""
+"""Runs that began earlier are not read: no usual job is longer."""
 _STALE_S = 60.0
 """A recorder writes its samples every 10 s. Older values are not shown."""
 

@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from teho.errors import StoreBusyError, StoreError
-from teho.jobs.export.alone import alone
 from teho.jobs.export.formats import FORMATS, Format
+from teho.jobs.export.lock import locked
 from teho.jobs.export.openmetrics import Recorded
 from teho.jobs.export.parts import Part, parts_of
 from teho.jobs.http import Store, request
@@ -58,7 +58,7 @@ def push(
     home: Path,
     wait_s: float,
     problems: list[str],
-    tell: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Pushed:
     """Send all values that the store does not have.
 
@@ -69,7 +69,7 @@ def push(
         home: the directory of all recordings; the progress is stored there.
         wait_s: how long to try if the store does not answer, or if another export sends to it.
         problems: gets a sentence for each file that cannot be read, and for runs that overlap.
-        tell: gets a sentence before each wait for the store.
+        report: gets a sentence before each wait for the store.
 
     Raises:
         StoreError: the store refuses, or does not answer within `wait_s`. What it has accepted is
@@ -80,8 +80,8 @@ def push(
     folder = home / _FOLDER / name
     ordered = sorted(recordings, key=lambda recorded: recorded.run.started_at)
     problems.extend(_overlaps(ordered))
-    with alone(folder, store.host, wait_s, tell):
-        return _push(ordered, store, FORMATS[form], folder, wait_s, problems, tell)
+    with locked(folder, store.host, wait_s, report):
+        return _push(ordered, store, FORMATS[form], folder, wait_s, problems, report)
 
 
 def _push(
@@ -91,7 +91,7 @@ def _push(
     folder: Path,
     wait_s: float,
     problems: list[str],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> Pushed:
     values = runs = 0
     for recorded in ordered:
@@ -109,7 +109,7 @@ def _push(
                     # If this process is killed before the answer, the next one asks the store.
                     progress.unclear = place
                     _write(path, progress)
-                    _send(store, format_, part, body, wait_s, tell)
+                    _send(store, format_, part, body, wait_s, report)
                     values += part.value_count
                 progress.unclear = None
                 progress.until_ms[part.node] = part.until_ms
@@ -169,14 +169,14 @@ def _send(
     part: Part,
     body: bytes,
     wait_s: float,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     """Send a part until the store has accepted it.
 
     Raises:
         StoreError: the store refuses the part, or does not answer in time.
     """
-    end_s, pause_s, is_told = time.monotonic() + wait_s, _FIRST_PAUSE_S, False
+    end_s, pause_s, is_reported = time.monotonic() + wait_s, _FIRST_PAUSE_S, False
     while True:
         try:
             format_.check(request(store, format_.path, body, format_.headers))
@@ -188,9 +188,9 @@ def _send(
                     error.expected,
                     f"{error.next_step}: it continues after the last part that the store has",
                 ) from error
-            if not is_told:
-                tell(f"{error.found}. Teho tries again for {format_duration(wait_s)}")
-                is_told = True
+            if not is_reported:
+                report(f"{error.found}. Teho tries again for {format_duration(wait_s)}")
+                is_reported = True
             time.sleep(min(pause_s, rest_s))
             # The store may have accepted the part before its answer was lost.
             if _has(store, format_, part):
@@ -215,7 +215,7 @@ def _has(store: Store, format_: Format, part: Part) -> bool:
     A store accepts a request as a whole or not at all. To send a part again does no harm in
     Prometheus, but VictoriaMetrics would have its values twice.
     """
-    if not format_.can_be_asked or not part.series:
+    if not format_.can_be_queried or not part.series:
         return False
     last = part.series[-1]
     matchers = "".join(f",{name}={msgspec.json.encode(text).decode()}"

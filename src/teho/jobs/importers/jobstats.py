@@ -19,7 +19,7 @@ _SAMPLING_S = 30.0
 
 
 _BEGIN = 500
-"""Characters in which `JS1:` is looked for: sacct may print its columns before."""
+"""Characters in which `JS1:` is searched: sacct may print its columns before."""
 _ONLY_ONE = (
     "Jobstats stores only one mean of each GPU's use and one peak of its memory for the whole job. "
     f"Teho assumes that Jobstats took a sample every {_SAMPLING_S:g} s, which is its default."

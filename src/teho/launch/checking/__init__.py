@@ -1,1 +1,1 @@
-"""What `teho launch --check` does, in each rank; `check.py` beside it starts it."""
+"""What `teho launch --check` does, in each rank; `check.py` starts it."""

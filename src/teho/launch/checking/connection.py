@@ -153,10 +153,10 @@ def connect(task: CheckTask, timeout_s: float) -> Connection:
     try:
         greeting = connection.wire.wait(min(_CONNECT_S, timeout_s))
     except (EOFError, ForeignError, OSError) as error:
-        said = f"sent {error}" if isinstance(error, ForeignError) else "sent nothing"
+        sent = f"sent {error}" if isinstance(error, ForeignError) else "sent nothing"
         raise ConnectError(
             f"{task.name}: the program at {task.place} is not rank 0 of this step, because it "
-            f"{said}. Next: set MASTER_PORT to a free port, the same on all ranks"
+            f"{sent}. Next: set MASTER_PORT to a free port, the same on all ranks"
         ) from None
     if (greeting.get("magic"), greeting.get("step")) != (MAGIC, task.step):
         raise ConnectError(

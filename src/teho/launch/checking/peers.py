@@ -121,12 +121,12 @@ class Peers:
         peer.hello = message
         return True
 
-    def reject(self, peer: Peer, said: str) -> None:
+    def reject(self, peer: Peer, sent: str) -> None:
         """Close the connection of a program that is not a rank of this step."""
         self._forget(peer)
         self.rejected.append(
             f"another program, which is not a rank of this step, connected from {peer.address}; it "
-            f"sent {said}"
+            f"sent {sent}"
         )
 
     def stop_all(self) -> None:

@@ -23,7 +23,7 @@ __all__ = ["run"]
 
 _INTERRUPTED = 130
 _LEAVE_S = 5.0
-_SECOND_LOOK_S = 2.0
+_SECOND_TRY_S = 2.0
 _CHECKSUM_BYTES = 1 << 20
 _CHECKSUMS = 7
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -81,7 +81,7 @@ def _lead(task: CheckTask, options: argparse.Namespace) -> int:
         server = open_rendezvous(task)
     except RendezvousError as error:
         try:
-            connection = connect(task, _SECOND_LOOK_S)
+            connection = connect(task, _SECOND_TRY_S)
         except ConnectError:
             _print_error(f"{error}")
             return 1

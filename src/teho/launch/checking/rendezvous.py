@@ -101,7 +101,7 @@ class Rendezvous:
                     came.append(peer)
                 elif message is None and peer in came:
                     who = f"rank {peer.hello['rank']} on {peer.hello['node']}"
-                    self._find_gone(f"{who} ended while it waited for the other ranks")
+                    self._report_ended(f"{who} ended while it waited for the other ranks")
             if self.result.findings or self._disagree(came):
                 end_s = min(end_s, time.monotonic() + _LATE_S)
                 if len(came) >= self._size:
@@ -162,14 +162,14 @@ class Rendezvous:
         self._gather("linked", "connecting to the next rank")
         self._send("go")
         worked = self._gather("worked", "a checksum")
-        result.work_s = {rank: said["work_s"] for rank, said in worked.items()}
+        result.work_s = {rank: answer["work_s"] for rank, answer in worked.items()}
         self._send("go")
         if self._size > 1:
             echoed = self._gather("echoed", "timing round trips")
-            result.round_trip_s = {rank: said["round_trip_s"] for rank, said in echoed.items()}
+            result.round_trip_s = {rank: answer["round_trip_s"] for rank, answer in echoed.items()}
             self._send("go")
             streamed = self._gather("streamed", "sending to the next rank")
-            result.link_bytes_per_s = {r: said["bytes_per_s"] for r, said in streamed.items()}
+            result.link_bytes_per_s = {r: answer["bytes_per_s"] for r, answer in streamed.items()}
             self._send("go")
 
     def _reduce(self) -> None:
@@ -194,8 +194,8 @@ class Rendezvous:
             self._judge(size_bytes, self._gather("reduced", doing))
         self._send("work", rounds=_ROUNDS)
         worked = self._gather("worked", f"a matrix product and all_reduce over {backend}")
-        result.device_work_s = {rank: said["work_s"] for rank, said in worked.items()}
-        result.waited_s = {rank: said["wait_s"] for rank, said in worked.items()}
+        result.device_work_s = {rank: answer["work_s"] for rank, answer in worked.items()}
+        result.waited_s = {rank: answer["wait_s"] for rank, answer in worked.items()}
 
     def _times(self, size_bytes: int) -> int:
         """Return the number of all_reduce calls for this size; 0: one would take too long."""
@@ -208,7 +208,9 @@ class Rendezvous:
     def _judge(self, size_bytes: int, answers: dict[int, dict[str, Any]]) -> None:
         """Compare the sums with the expected sum, and keep the times."""
         expected = self._size * (self._size + 1) / 2
-        wrong = {rank: said["sum"] for rank, said in answers.items() if said["sum"] != expected}
+        wrong = {
+            rank: answer["sum"] for rank, answer in answers.items() if answer["sum"] != expected
+        }
         if wrong:
             first = min(wrong)
             self._find(
@@ -218,7 +220,7 @@ class Rendezvous:
                 "report this to the cluster's staff: a GPU or the network corrupts data",
             )
             raise _BrokenError
-        elapsed_s = max(said["elapsed_s"] for said in answers.values())
+        elapsed_s = max(answer["elapsed_s"] for answer in answers.values())
         algorithm = size_bytes / elapsed_s
         # The factor is from nccl-tests of NVIDIA, doc/PERFORMANCE.md.
         bus = algorithm * 2 * (self._size - 1) / self._size if self._size > 1 else None
@@ -236,41 +238,43 @@ class Rendezvous:
         self._show_progress(doing)
         patience_s = within_s or self._timeout_s
         end_s = time.monotonic() + patience_s
-        said: dict[int, dict[str, Any]] = {}
+        answered: dict[int, dict[str, Any]] = {}
         failed: dict[int, dict[str, Any]] = {}
-        gone: set[int] = set()
-        while len({*said, *failed, *gone}) < self._size and time.monotonic() < end_s:
+        ended: set[int] = set()
+        while len({*answered, *failed, *ended}) < self._size and time.monotonic() < end_s:
             for peer, message in self._peers.receive(end_s):
                 rank = peer.hello.get("rank", -1)
                 if self._ranks.get(rank) is not peer:
                     self._receive_late(peer, message)
                 elif message is None:
-                    gone.add(rank)
+                    ended.add(rank)
                 elif message["about"] == "failed":
                     failed[rank] = message
                 elif message["about"] == about:
-                    said[rank] = message
-            if gone or failed:
+                    answered[rank] = message
+            if ended or failed:
                 end_s = min(end_s, time.monotonic() + _AFTERMATH_S)
-        silent = set(self._ranks) - {*said, *failed, *gone}
-        if gone:
-            self._find_gone(f"{name_group(gone, self.result.hellos)} ended during {doing}")
+        silent = set(self._ranks) - {*answered, *failed, *ended}
+        if ended:
+            self._report_ended(f"{name_group(ended, self.result.hellos)} ended during {doing}")
         elif failed:
             self._find_failed(failed)
         elif silent:
             every = len(silent) == self._size
             who = "no rank had" if every else f"{name_group(silent, self.result.hellos)} had not"
             self._find("stuck", f"{who} finished {doing} after {patience_s:.0f} s", advice)
-        if gone or failed or silent:
+        if ended or failed or silent:
             raise _BrokenError
-        return dict(sorted(said.items()))
+        return dict(sorted(answered.items()))
 
     def _find_failed(self, failed: dict[int, dict[str, Any]]) -> None:
         """Report the ranks that failed; if programs were killed, report only these."""
-        causes = {rank: said for rank, said in failed.items() if said.get("killed")} or failed
-        for rank, said in list(causes.items())[:_MOST_FAILURES]:
-            sentence = f"{self.result.name(rank)} failed in {self.doing}: {said['why']}"
-            self._find("rank-failed", sentence, said.get("next") or _NETWORK)
+        causes = {
+            rank: message for rank, message in failed.items() if message.get("killed")
+        } or failed
+        for rank, message in list(causes.items())[:_MOST_FAILURES]:
+            sentence = f"{self.result.name(rank)} failed in {self.doing}: {message['why']}"
+            self._find("rank-failed", sentence, message.get("next") or _NETWORK)
         if len(failed) > _MOST_FAILURES:
             self.result.remarks.append(f"{len(failed)} ranks failed at the same time")
 
@@ -287,7 +291,7 @@ class Rendezvous:
         for peer in self._ranks.values():
             peer.send(about, **data)
 
-    def _find_gone(self, sentence: str) -> None:
+    def _report_ended(self, sentence: str) -> None:
         advice = (
             "on standard error, read the messages of each rank that ended, and check whether its "
             "node ran out of memory"

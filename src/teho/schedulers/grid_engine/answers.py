@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from teho.errors import RefusedError
-from teho.schedulers.inventory import Ask, asked
+from teho.schedulers.inventory import Ask, answer_of
 
 __all__ = [
     "Complex",
@@ -97,17 +97,17 @@ def answers_of(ask: Ask) -> GridEngineAnswers:
     """
 
     def settings(*argv: str) -> Settings:
-        return settings_of(asked(ask, "qconf", *argv))
+        return settings_of(answer_of(ask, "qconf", *argv))
 
     def names(option: str) -> list[str]:
         try:
-            return asked(ask, "qconf", option).split()
+            return answer_of(ask, "qconf", option).split()
         except RefusedError:  # No object of this type exists.
             return []
 
     queues = {name: settings("-sq", name) for name in names("-sql")}
     sets = names("-srqsl")
-    quotas = [rule for name in sets for rule in _rules(asked(ask, "qconf", "-srqs", name))]
+    quotas = [rule for name in sets for rule in _rules(answer_of(ask, "qconf", "-srqs", name))]
     wanted = {
         group
         for text in (*map(str, queues.values()), *(str(one.filters) for one in quotas))
@@ -118,14 +118,14 @@ def answers_of(ask: Ask) -> GridEngineAnswers:
         queues=queues,
         hosts={name: settings("-se", name) for name in names("-sel")},
         groups={
-            group: tuple(asked(ask, "qconf", "-shgrp_resolved", group).split())
+            group: tuple(answer_of(ask, "qconf", "-shgrp_resolved", group).split())
             for group in sorted(wanted & known)
         },
-        complexes=_complexes(asked(ask, "qconf", "-sc")),
+        complexes=_complexes(answer_of(ask, "qconf", "-sc")),
         environments={name: settings("-sp", name) for name in names("-spl")},
         config=settings("-sconf"),
         quotas=tuple(quotas),
-        version=asked(ask, "qconf", "-help").partition("\n")[0].removeprefix("SGE").strip(),
+        version=answer_of(ask, "qconf", "-help").partition("\n")[0].removeprefix("SGE").strip(),
     )
 
 

@@ -12,7 +12,7 @@ from teho.errors import RefusedError
 from teho.model.accounted import AccountedJob
 from teho.model.job import Job, Submission
 from teho.schedulers.backend import Backend, History, Query, Selection, UseNow
-from teho.schedulers.command import Completed, accepted, said
+from teho.schedulers.command import Completed, accepted, message_of
 from teho.schedulers.grid_engine import text as texts
 from teho.schedulers.grid_engine.accounting import NOT_THERE, history_of_job, history_since
 from teho.schedulers.grid_engine.quoting import grid_engine_name
@@ -69,7 +69,7 @@ class GridEngine(Backend):
         return grid_engine_name(submission.name or "job")
 
     def is_refusal(self, answer: Completed) -> bool:
-        """Look for a message of qsub or qmaster, unless another one says that the job exists."""
+        """Search for a message of qsub or qmaster, unless another one says that the job exists."""
         if _TAKEN in answer.stdout + answer.stderr:
             return False
         return _REFUSED.search(answer.stderr) is not None
@@ -123,7 +123,7 @@ class GridEngine(Backend):
             RefusedError: no queue could run it.
         """
         if self.refuses(answer):
-            raise RefusedError(f"qsub says: {_reasons(said(answer))}")
+            raise RefusedError(f"qsub says: {_reasons(message_of(answer))}")
         return None
 
     def log_path(self, submission: Submission, job: Job) -> Path:

@@ -25,7 +25,7 @@ def grid_engine_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
 
     Args:
         ask: runs a command that only asks.
-        user: the user whose lists and projects are looked for.
+        user: the user whose lists and projects are requested.
         groups: the Unix groups of the user.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -37,7 +37,7 @@ _GPU = re.compile(r"(?:coproc_\w+|\w*gpu\w*|cuda\w*)", re.IGNORECASE)
 _KIB = 1024
 # accounting(5), failed: how a job ended that did not end normally.
 _OVER_TIME, _KILLED = 37, 100
-_GOES_ON = frozenset({24, 25})
+_REQUEUED = frozenset({24, 25})
 """Migrating and rescheduled: the job waits to run again."""
 
 
@@ -75,7 +75,7 @@ def _queued(element: ET.Element, now: datetime) -> Job:
     number, task = text("JB_job_number"), text("tasks") or None
     if not number.isdigit():
         raise ValueError(f"{number[:60]!r} is not a job number")
-    asked = {
+    requested = {
         request.get("name", ""): (request.text or "").strip()
         for request in element.iter("hard_request")
     }
@@ -97,13 +97,13 @@ def _queued(element: ET.Element, now: datetime) -> Job:
         partition=queue,
         node_list=host,
         cores=slots,
-        gpus=_gpus(asked),
-        memory_bytes=_memory(asked, slots),
+        gpus=_gpus(requested),
+        memory_bytes=_memory(requested, slots),
         submitted_at=_iso(text("JB_submission_time")),
         started_at=start,
         # The start is from another machine's clock, which may be ahead.
         elapsed_s=None if start is None else max(0.0, (now - start).total_seconds()),
-        time_limit_s=_seconds(asked.get("h_rt", "")),
+        time_limit_s=_seconds(requested.get("h_rt", "")),
     )
 
 
@@ -193,10 +193,10 @@ def _checked(record: Mapping[str, str]) -> Mapping[str, str]:
 def job_facts(record: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields of a `Job` from a record of qacct."""
     number, task = record["jobnumber"], record.get("taskid", "undefined")
-    asked = _category(record.get("category", ""))
+    requested = _category(record.get("category", ""))
     slots = _count(record.get("slots", ""))
     elapsed = _seconds(record.get("ru_wallclock", ""))
-    limit = _seconds(asked.get("h_rt", ""))
+    limit = _seconds(requested.get("h_rt", ""))
     state, exit_code, signal = _ending(record, elapsed, limit)
     failed = record.get("failed", "")
     return {
@@ -212,8 +212,8 @@ def job_facts(record: Mapping[str, str]) -> dict[str, Any]:
         "node_list": _word(record.get("hostname", "")),
         "nodes": 1 if record.get("granted_pe") == "NONE" else None,
         "cores": slots,
-        "gpus": _gpus(asked) if "category" in record else None,
-        "memory_bytes": _memory(asked, slots),
+        "gpus": _gpus(requested) if "category" in record else None,
+        "memory_bytes": _memory(requested, slots),
         "submitted_at": _local(record.get("qsub_time", "")),
         "started_at": _local(record.get("start_time", "")),
         "ended_at": _local(record.get("end_time", "")),
@@ -248,7 +248,7 @@ def _ending(
         return (JobState.FAILED if status else JobState.COMPLETED), status, None
     if failed is None or status is None:
         return JobState.UNKNOWN, None, None
-    if failed in _GOES_ON:
+    if failed in _REQUEUED:
         return JobState.PENDING, None, None
     return JobState.FAILED, None, signal
 
@@ -261,15 +261,15 @@ def _category(text: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs if name}
 
 
-def _gpus(asked: Mapping[str, str]) -> int | None:
+def _gpus(requested: Mapping[str, str]) -> int | None:
     """Return the number of requested GPUs, by the names that sites give them."""
-    return sum(_count(value) or 0 for name, value in asked.items() if _GPU.fullmatch(name))
+    return sum(_count(value) or 0 for name, value in requested.items() if _GPU.fullmatch(name))
 
 
-def _memory(asked: Mapping[str, str], slots: int | None) -> int | None:
+def _memory(requested: Mapping[str, str], slots: int | None) -> int | None:
     """Return h_vmem times the slots: the request is for each slot."""
     try:
-        amount = parse_bytes(asked.get("h_vmem", ""))
+        amount = parse_bytes(requested.get("h_vmem", ""))
     except (UnitError, OverflowError):
         return None
     return amount * slots if slots else None

@@ -34,7 +34,7 @@ __all__ = ["main"]
 _GRACE_S = 10.0
 """Time between SIGTERM and SIGKILL."""
 _LONGEST_PAUSE_S = 3600.0
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _MIB = 1024**2
 _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
@@ -352,7 +352,7 @@ def _end(program: _Process) -> None:
             os.killpg(program.pid, number)
         until_s = time.monotonic() + _GRACE_S
         while program.alive and time.monotonic() < until_s:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
 
 def _stamp(pid: int) -> str:

@@ -23,8 +23,8 @@ def template_folders(environment: Mapping[str, str] = os.environ) -> tuple[Path,
     """Return the folders of templates. If several have a template, the first one counts.
 
     A site's templates are in the directories of `TEHO_TEMPLATES` (separated by colons), and a
-    user's in `templates/` beside the settings. Teho's are in the folders of the schedulers, and
-    shared ones in `templates/` beside this file.
+    user's in `templates/` next to the settings. Teho's are in the folders of the schedulers, and
+    shared ones in `templates/` next to this file.
     """
     config = environment.get("XDG_CONFIG_HOME") or "~/.config"
     places = (place for root in teho.schedulers.__path__ for place in Path(root).glob("*/*.sh.j2"))

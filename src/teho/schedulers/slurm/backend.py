@@ -46,7 +46,7 @@ _REFUSED = re.compile(
 )
 # Errors of sbatch about its options, its script or its configuration. It then ends with exit
 # code 1 or 255 (-1) and has not contacted the controller.
-_NOT_ASKED = re.compile(
+_NEVER_SENT = re.compile(
     r"^sbatch: (?:(?:unrecognized|invalid) option|option '.*' (?:requires|doesn't|is ambiguous)"
     r"|error: (?:Invalid |Unable to open file |Batch script |This does not look like a batch"
     r"|The Slurm controller does not allow scripts|Bad rlimit|Maximum node count|--|Script arg)"
@@ -98,7 +98,7 @@ class Slurm(Backend):
         reasons = _FAILED.findall(answer.stderr)
         if reasons:
             return _REFUSED.match(reasons[-1]) is not None
-        return answer.exit_code in {1, 255} and _NOT_ASKED.search(answer.stderr) is not None
+        return answer.exit_code in {1, 255} and _NEVER_SENT.search(answer.stderr) is not None
 
     def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask squeue. It also lists ended jobs while the controller remembers them."""

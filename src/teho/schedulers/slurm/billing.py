@@ -62,17 +62,17 @@ def _term(item: str, hosts: Sequence[Host], counted: Collection[str]) -> Term | 
     name, weight = match[1].lower(), float(match[2])
     if name == "cpu":
         threads = any(host.cpus_per_core > 1 for host in hosts)
-        return Term(of="cpus" if threads else "cores", times=weight)
+        return Term(quantity="cpus" if threads else "cores", times=weight)
     if name == "mem":
         # A weight is for 1 MiB, or for 1 of the unit that follows it.
         per_mib = parse_bytes(f"1{match[3] or 'M'}") / 1024**2
-        return Term(of="memory_gib", times=weight * 1024 / per_mib)
+        return Term(quantity="memory_gib", times=weight * 1024 / per_mib)
     if name == "node":
-        return Term(of="nodes", times=weight)
+        return Term(quantity="nodes", times=weight)
     if name == "gres/gpu":
-        return Term(of="gpus", times=weight, gpu_part=True)
+        return Term(quantity="gpus", times=weight, gpu_part=True)
     types = {one.lower(): one for one in counted}
     gpu_type = types.get(name.removeprefix("gres/gpu:"))
     if name.startswith("gres/gpu:") and gpu_type:
-        return Term(of="gpus", gpu_type=gpu_type, times=weight, gpu_part=True)
+        return Term(quantity="gpus", gpu_type=gpu_type, times=weight, gpu_part=True)
     return None

@@ -27,7 +27,7 @@ from teho.schedulers.inventory import (
     UNTYPED,
     Ask,
     Host,
-    asked,
+    answer_of,
     kinds_in,
     kinds_of,
     length,
@@ -63,7 +63,7 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
 
     Args:
         ask: runs a command that only asks.
-        user: the user whose accounts are looked for.
+        user: the user whose accounts are requested.
         host: name of this machine, which identifies the cluster.
         today: date of the facts.
         name: name of the cluster; empty: Slurm's `ClusterName`.
@@ -71,7 +71,7 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
     Raises:
         SchedulerError: Slurm does not answer.
     """
-    config = settings(asked(ask, "scontrol", "show", "config"))
+    config = settings(answer_of(ask, "scontrol", "show", "config"))
     slurm_name = config.get("ClusterName", "")
     partitions = _scontrol(ask, "partitions")
     nodes = _scontrol(ask, "nodes")
@@ -124,13 +124,13 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
 
 def _scontrol(ask: Ask, what: str) -> list[Row]:
     """Ask for all nodes or partitions, also hidden ones."""
-    return text_rows(asked(ask, "scontrol", "-a", "-o", "show", what))
+    return text_rows(answer_of(ask, "scontrol", "-a", "-o", "show", what))
 
 
 def _qos(ask: Ask) -> dict[str, Row]:
     """Return every QOS by name; empty: the accounting cannot be asked."""
     try:
-        text = asked(ask, "sacctmgr", "-nP", "show", "qos", f"format={_QOS_COLUMNS}")
+        text = answer_of(ask, "sacctmgr", "-nP", "show", "qos", f"format={_QOS_COLUMNS}")
     except SchedulerError:
         return {}
     return {row.get("Name", ""): row for row in columns(text, _QOS_COLUMNS)}
@@ -314,7 +314,7 @@ def _dialect(config: Row, partitions: Sequence[Row], hosts: Sequence[Host]) -> D
 def _account(ask: Ask, config: Row, user: str) -> Account:
     argv = ("sacctmgr", "-nP", "show", "user", "where", f"user={user}", "format=DefaultAccount")
     try:
-        name = asked(ask, *argv).strip()
+        name = answer_of(ask, *argv).strip()
     except SchedulerError:
         name = ""
     enforced = config.get("AccountingStorageEnforce") or "none"

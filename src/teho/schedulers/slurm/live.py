@@ -26,7 +26,7 @@ def slurm_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
 
     Args:
         ask: runs a command that only asks.
-        user: the user whose associations are looked for.
+        user: the user whose associations are requested.
         groups: the Unix groups of the user.
     """
     with ThreadPoolExecutor(4) as pool:

@@ -18,7 +18,7 @@ from teho.schedulers.hostlist import expand_hosts
 from teho.schedulers.slurm import values
 from teho.schedulers.task import is_batch_script, step_key
 
-__all__ = ["job_of_script", "look_up", "step_beside"]
+__all__ = ["job_of_script", "look_up", "step_in_job"]
 
 # `srun --version` prints `slurm 22.05.8`, or `slurm-wlm 22.05.8` on Debian.
 _IF_IT_SHARES_ALL = """\
@@ -60,7 +60,7 @@ def job_of_script(environment: Mapping[str, str], machine: str) -> RunningJob | 
     )
 
 
-def step_beside(
+def step_in_job(
     job: str, hosts: Sequence[str], command: Sequence[str], environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """Return the argv that starts a command once on each of a job's nodes, and its environment.

@@ -39,7 +39,7 @@ class SlurmScheduler(Scheduler):
     request_options = frozenset({"qos", "reservation", "licenses", "exclusive"})
     reports_cores = True
     shows_comments = True
-    tells_gpus = True
+    reports_gpus = True
 
     job_variables = "SLURM_"
     account_variable = "SBATCH_ACCOUNT"

@@ -180,20 +180,20 @@ def runs_in(lines: Iterable[str], columns: str) -> Iterator[list[Row]]:
 
 def _texts_of_rows(lines: Iterable[str], columns: int) -> Iterator[str]:
     """Yield the text of each row; before the first row there may be a greeting of the site."""
-    held = ""
+    row = ""
     for line in lines:
         if _ACCOUNTING_ROW.match(line):
-            if held:
-                yield held.rstrip("\n")
-            held = line
-        elif held:
-            held += line
+            if row:
+                yield row.rstrip("\n")
+            row = line
+        elif row:
+            row += line
         elif _COLUMN in line:
             raise ValueError(
                 f"the output of sacct is not a table of {columns} columns: {line[-100:]!r}"
             )
-    if held:
-        yield held.rstrip("\n")
+    if row:
+        yield row.rstrip("\n")
 
 
 def job_facts(row: Row, steps: Sequence[Row]) -> dict[str, Any]:

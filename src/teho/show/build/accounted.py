@@ -7,12 +7,12 @@ from datetime import datetime
 
 import msgspec
 
-from teho.explain.policy import Policy
+from teho.explain.analysis import Analysis
 from teho.explain.wording import capital, joined
 from teho.jobs.as_run import JobRun
 from teho.model.accounted import AccountedJob, AccountedStep
 from teho.model.document import Fact, Report, Table, VerdictSeverity
-from teho.model.finding import Abstention, Finding, Severity
+from teho.model.finding import Severity
 from teho.model.job import JobState
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Stat
@@ -38,10 +38,8 @@ _NEXT = (
 def accounted_report(
     found: JobRun,
     runs: Sequence[AccountedJob],
+    analysis: Analysis,
     *,
-    findings: Sequence[Finding],
-    abstentions: Sequence[Abstention],
-    policy: Policy,
     plots: bool,
 ) -> Report:
     """Lay out the report on a job.
@@ -49,20 +47,10 @@ def accounted_report(
     Args:
         found: the last run of the job, with its figures.
         runs: all runs of the job; several if it was queued again.
-        findings: findings of the rules, most important first.
-        abstentions: rules that could not judge.
-        policy: the thresholds.
+        analysis: what is known about the last run of the job.
         plots: whether to include every metric over time.
     """
-    report = build_report(
-        found.run,
-        found.state,
-        found.summary,
-        findings=findings,
-        abstentions=abstentions,
-        plots=plots,
-        policy=policy,
-    )
+    report = build_report(analysis, plots=plots)
     verdict, severity = _verdict(found, report)
     return msgspec.structs.replace(
         report,
@@ -78,7 +66,7 @@ def accounted_report(
 
 
 def _has_figures(made: Table) -> bool:
-    """Return whether a table has a figure beside the names and numbers of nodes and GPUs."""
+    """Return whether a table has a figure besides the names and numbers of nodes and GPUs."""
     figures = [one.key for one in made.columns if one.unit or one.decimals is not None]
     return any(is_known(row.get(key)) for row in made.rows for key in figures)
 

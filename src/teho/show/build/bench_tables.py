@@ -16,11 +16,11 @@ from teho.bench.verdict import (
     known_peaks,
     number_text,
     of_placement,
+    peak_owner,
     place_text,
-    whose_peak,
 )
 from teho.explain.wording import joined
-from teho.model.bench import Crossover, Measured, PayOff, Point, Timing
+from teho.model.bench import Amortisation, Crossover, Measured, Point, Timing
 from teho.model.document import Cell, Column, Table
 from teho.show.build.layout import ColumnOf, column, table
 from teho.units import format_bytes, format_count, format_pace, format_rate, format_time
@@ -68,7 +68,7 @@ def tables_of(measured: Measured) -> list[Table]:
     found = [_figures(measured, phases) for phases in of_phases if phases]
     if measured.figure == "items":
         found += _uses(measured, shown)
-    return [*found, *_crossovers(measured), *_pay_offs(measured)]
+    return [*found, *_crossovers(measured), *_amortisations(measured)]
 
 
 def shown_phases(measured: Measured) -> list[str]:
@@ -161,28 +161,29 @@ def _grid(
 
 def _epochs(measured: Measured) -> str:
     """Return the number of images on which each placement was trained."""
-    of: dict[int, dict[str, None]] = {}
+    placements: dict[int, dict[str, None]] = {}
     for one in measured.timings:
         if "images" in one.point:
-            of.setdefault(one.point["images"], {})[of_placement(one.placement)] = None
-    told = [
+            placements.setdefault(one.point["images"], {})[of_placement(one.placement)] = None
+    counts = [
         f"{format_count(images)} image{'s' if images != 1 else ''} on {joined(list(places))}"
-        for images, places in of.items()
+        for images, places in placements.items()
     ]
-    if not told:
+    if not counts:
         return ""
-    more = "; to use all of CIFAR-10: `--images 50000`" if min(of) < ALL_IMAGES else ""
-    return f"An epoch has {', and '.join(told)}{more}"
+    more = "; to use all of CIFAR-10: `--images 50000`" if min(placements) < ALL_IMAGES else ""
+    return f"An epoch has {', and '.join(counts)}{more}"
 
 
 def _peaks(measured: Measured, phases: Sequence[str]) -> str:
     """Return the peaks of the devices: `Peak of 1 GPU, by its maker: FP64 67.0 TFLOP/s`."""
-    said: dict[str, list[str]] = {}
+    peaks: dict[str, list[str]] = {}
     for (placement, group), peak in known_peaks(measured, phases).items():
         rate = format_rate(peak, UNITS[measured.figure])
-        said.setdefault(whose_peak(measured, placement), []).append(f"{group} {rate}".strip())
+        peaks.setdefault(peak_owner(measured, placement), []).append(f"{group} {rate}".strip())
     return "; ".join(
-        f"Peak of {of}, published by its maker: {', '.join(own)}" for of, own in said.items()
+        f"Peak of {device}, published by its maker: {', '.join(own)}"
+        for device, own in peaks.items()
     )
 
 
@@ -254,15 +255,15 @@ def _place(axis: str, place: float | None) -> str | None:
     return format_bytes(place) if axis == "bytes" else number_text(place)
 
 
-def _pay_offs(measured: Measured) -> list[Table]:
+def _amortisations(measured: Measured) -> list[Table]:
     """Return after how many runs a GPU is faster in total: a row for each pair and problem."""
-    points: dict[tuple[str, str, str], list[PayOff]] = {}
-    for one in measured.pay_offs:
+    points: dict[tuple[str, str, str], list[Amortisation]] = {}
+    for one in measured.amortisations:
         points.setdefault((one.group, one.placement, one.against), []).append(one)
-    shown = list(map(_shown_pay_off, points.values()))
+    shown = list(map(_shown_amortisation, points.values()))
     if not shown:
         return []
-    case: ColumnOf[PayOff] = column("group", "case", lambda one: one.group)
+    case: ColumnOf[Amortisation] = column("group", "case", lambda one: one.group)
     figures = table(
         "pay_offs",
         "Number of runs after which a GPU is faster in total, including its start and copies",
@@ -292,11 +293,11 @@ def _pay_offs(measured: Measured) -> list[Table]:
     return [figures]
 
 
-def _is_feed(pay_off: PayOff) -> bool:
+def _is_feed(one: Amortisation) -> bool:
     """Return whether a run goes over images: then every point of the sweep is the same work."""
-    return "images" in pay_off.point
+    return "images" in one.point
 
 
-def _shown_pay_off(own: Sequence[PayOff]) -> PayOff:
+def _shown_amortisation(own: Sequence[Amortisation]) -> Amortisation:
     """Return the entry of the largest problem; if all are equal, of the shortest run."""
     return min(own, key=lambda one: one.run_s) if _is_feed(own[-1]) else own[-1]

@@ -73,8 +73,8 @@ _LIMITS = frozenset(
         "max_of_all",
     }
 )
-"""Fields that hold numbers by name."""
-_SAID: dict[tuple[str, bool | str], str] = {
+"""Fields with numbers by name."""
+_SENTENCES: dict[tuple[str, bool | str], str] = {
     ("gpu_type_optional", False): "GPU type required",
     ("memory", "node"): "memory requested for each node",
     ("memory", "core"): "memory requested for each core",
@@ -263,7 +263,7 @@ def _entries(value: Any) -> Iterator[tuple[str, msgspec.Struct]]:
 
 
 def _item(name: str, entry: msgspec.Struct) -> Item:
-    unknown = ", ".join(_spoken(key) for key in getattr(entry, "unknown", ()))
+    unknown = ", ".join(_in_words(key) for key in getattr(entry, "unknown", ()))
     remarks = (
         getattr(entry, "notes", ""),
         f"Not documented: {unknown}" if unknown else "",
@@ -298,23 +298,23 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     first = value[0] if isinstance(value, tuple) else None
     if isinstance(value, Gpu):
         yield _gpu(value)
-    elif isinstance(value, (bool, str)) and (key, value) in _SAID:
-        yield _SAID[key, value]
+    elif isinstance(value, (bool, str)) and (key, value) in _SENTENCES:
+        yield _SENTENCES[key, value]
     elif isinstance(value, bool):
-        yield _spoken(key) if value else _labelled(_spoken(key), "no")
+        yield _in_words(key) if value else _labelled(_in_words(key), "no")
     elif key in _MEMORIES and value[:1].isdigit():
-        yield _labelled(_spoken(key), format_mib(parse_mib(value)))
+        yield _labelled(_in_words(key), format_mib(parse_mib(value)))
     elif key.endswith("_gib"):
-        yield _labelled(_spoken(key.removesuffix("_gib")), f"{value:g} GiB")
+        yield _labelled(_in_words(key.removesuffix("_gib")), f"{value:g} GiB")
     elif isinstance(value, dict) and key in _LIMITS:
-        yield _labelled(_spoken(key), ", ".join(_limit(*pair) for pair in value.items()))
+        yield _labelled(_in_words(key), ", ".join(_limit(*pair) for pair in value.items()))
     elif isinstance(value, dict):
         for name, inner in value.items():
             yield f"`{name}={inner}`"
     elif isinstance(first, OtherGpus):
         yield f"also {', '.join(f'{one.count} × {one.type}' for one in value)}"
     elif isinstance(first, ParallelEnvironment):
-        yield _labelled(_spoken(key), ", ".join(map(_parallel_environment, value)))
+        yield _labelled(_in_words(key), ", ".join(map(_parallel_environment, value)))
     elif isinstance(first, Term):
         which = "the larger of these two:" if len(value) == 2 else "the largest of these:"
         is_sum = key == "sum" or len(value) == 1
@@ -323,12 +323,12 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     elif isinstance(first, tuple):
         yield from (_labelled(f"GPU {number}", _range(cores)) for number, cores in enumerate(value))
     elif isinstance(value, tuple):
-        yield _labelled(_spoken(key), ", ".join(str(item) for item in value))
+        yield _labelled(_in_words(key), ", ".join(str(item) for item in value))
     else:
         shown = value.isoformat() if isinstance(value, date) else value
         text = f"{shown:g}" if isinstance(shown, float) else str(shown)
         means = [f"{{{name}}} is {_PLACEHOLDERS[name]}" for name in _named(text)]
-        yield _labelled(_spoken(key), text + (f" ({', '.join(means)})" if means else ""))
+        yield _labelled(_in_words(key), text + (f" ({', '.join(means)})" if means else ""))
 
 
 def _named(text: str) -> Iterator[str]:
@@ -366,7 +366,9 @@ def _gpu(gpu: Gpu) -> str:
 
 
 def _term(term: Term) -> str:
-    text = _spoken(term.of.removesuffix("_gib")) + (" in GiB" if term.of.endswith("_gib") else "")
+    text = _in_words(term.quantity.removesuffix("_gib")) + (
+        " in GiB" if term.quantity.endswith("_gib") else ""
+    )
     text = f"{term.gpu_type} {text}" if term.gpu_type else text
     if term.per != 1:
         text += f" / {term.per:g}"
@@ -380,6 +382,6 @@ def _range(cores: tuple[int, ...]) -> str:
     return f"{first}–{last}" if whole else ", ".join(map(str, cores))
 
 
-def _spoken(key: str) -> str:
+def _in_words(key: str) -> str:
     words = "number of nodes" if key == "count" else key.replace("_", " ")
     return _ABBREVIATION.sub(lambda found: found.group().upper(), words)

@@ -33,8 +33,8 @@ def compare_document(compared: Compared) -> Document:
         facts=()
         if compared.swept
         else (
-            *(Fact("ahead", "", said) for said in _ahead(points[0])),
-            *(Fact("from_submission", "", said) for said in _from_submission(points[0])),
+            *(Fact("ahead", "", sentence) for sentence in _ahead(points[0])),
+            *(Fact("from_submission", "", sentence) for sentence in _from_submission(points[0])),
         ),
         tables=tuple(one for point in points for one in _tables(compared, point)),
         lists=(
@@ -77,26 +77,26 @@ def _place(compared: Compared, point: Point) -> str:
 
 def _ahead(point: Point) -> Iterator[str]:
     """Yield from when on the faster variant is ahead, if it takes longer to start."""
-    if point.break_even and point.contest:
+    if point.break_even and point.comparison:
         first, *others = point.break_even
         also = " and ".join(
             f"{'in' if one.unit == 'epoch' else 'at'} {_end(one)}" for one in others
         )
         yield (
-            f"{point.contest.larger} takes longer to start, but overtakes {point.contest.smaller} "
-            f"at {_end(first)}{f', which is {also}' if also else ''}."
+            f"{point.comparison.larger} takes longer to start, but overtakes "
+            f"{point.comparison.smaller} at {_end(first)}{f', which is {also}' if also else ''}."
         )
 
 
 def _from_submission(point: Point) -> Iterator[str]:
     """Yield the time from submission to result of both allocations, if it is known."""
     known = point.from_submission
-    if known is None or point.contest is None:
+    if known is None or point.comparison is None:
         return
     words = {one.name: one.words for one in point.variants}
     sides = (
-        (point.contest.larger, known.larger_s, known.larger_wait),
-        (point.contest.smaller, known.smaller_s, known.smaller_wait),
+        (point.comparison.larger, known.larger_s, known.larger_wait),
+        (point.comparison.smaller, known.smaller_s, known.smaller_wait),
     )
     each = " and ".join(
         f"{format_duration(total_s)} with {words[name]} (median wait "

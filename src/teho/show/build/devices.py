@@ -68,11 +68,11 @@ def devices_document(survey: Survey) -> Document:
 
 
 def _next(survey: Survey) -> Iterator[Item]:
-    # A vendor without GPUs is of no interest beside GPUs that are used, or that failed.
+    # A vendor without GPUs is of no interest if there are GPUs that are used, or that failed.
     is_enough = has_used_gpus(survey) or any(one.state == "failed" for one in survey.gpus)
     for vendor in survey.gpus:
         if vendor.next_step and (vendor.state == "failed" or not is_enough):
-            yield Item(lead=vendor.of.upper(), text=vendor.next_step)
+            yield Item(lead=vendor.source.upper(), text=vendor.next_step)
 
 
 def _facts(survey: Survey) -> Iterator[Fact]:
@@ -91,7 +91,7 @@ def _facts(survey: Survey) -> Iterator[Fact]:
 def _gpus(vendor: Answers) -> Table:
     names, hidden = names_of(vendor), hidden_of(vendor)
     devices = (*vendor.devices, *hidden)
-    brand = vendor.of.upper()
+    brand = vendor.source.upper()
     notes = []
     if any(device.parent_id for device in vendor.devices):
         notes.append("0:1 is the second MIG instance of GPU 0.")

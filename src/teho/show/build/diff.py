@@ -97,7 +97,7 @@ def _verdict_of_variants(runs: Sequence[LoadedRun]) -> str:
         compared = compare_recorded([(run.directory, run.run) for run in runs], None, None)
     except TehoError:
         return ""
-    is_known = any(point.contest for point in compared.points)
+    is_known = any(point.comparison for point in compared.points)
     return compared.verdict if is_known and compared.outcome != "not_enough_evidence" else ""
 
 

@@ -27,7 +27,7 @@ _BIG_SHARE = 0.1
 def digest_document(found: Digest) -> Document:
     """Lay out a digest."""
     return document(
-        title=f"teho digest, {found.whose}",
+        title=f"teho digest, {found.selection}",
         verdict=_verdict(found),
         verdict_severity=_severity(found),
         facts=tuple(_facts(found)),
@@ -61,7 +61,7 @@ def _rounded(value: float) -> float:
 
 def _verdict(found: Digest) -> str:
     if not found.jobs:
-        return f"No job of {found.whose} ran in this period."
+        return f"No job of {found.selection} ran in this period."
     used = amounts_text(found.used) or "no time"
     wasted = amounts_text(found.wasted)
     head = f"{counted(found.jobs, 'job')} used {used}."
@@ -86,7 +86,7 @@ def _facts(found: Digest) -> Iterator[Fact]:
     day = "%Y-%m-%d %H:%M"
     since, until = found.since.astimezone(), found.until.astimezone()
     yield Fact("period", "Period", f"{since:{day}} to {until:{day}}")
-    yield Fact("whose", "Jobs of", plain(found.whose))
+    yield Fact("whose", "Jobs of", plain(found.selection))
     for resource, label, unit in (
         ("gpu", "GPUs", "GPU-hours"),
         ("core", "Cores", "core-hours"),

@@ -44,12 +44,12 @@ def problem_lines(examination: Examination) -> Iterator[str]:
     """Yield one line for each problem with its next step; a remark is not a problem."""
     for one in symptoms_of(examination):
         if one.severity is not Severity.REMARK:
-            word = "this job will fail" if one.dooms else one.severity.value
+            word = "this job will fail" if one.is_fatal else one.severity.value
             yield plain(f"{word}: {one.sentence} Next: {one.action} [{one.kind}]")
 
 
 def _checks(state: str, title: str, examination: Examination) -> Listing:
-    items = [Item(lead=one.id, text=one.said) for one in examination.checks if one.state == state]
+    items = [Item(lead=one.id, text=one.result) for one in examination.checks if one.state == state]
     return listing(state, title, items, "default" if state == "abstained" else "why")
 
 
@@ -58,18 +58,18 @@ def _not_applicable(examination: Examination) -> Listing:
     reasons: dict[str, list[str]] = {}
     for one in examination.checks:
         if one.state == "not_applicable":
-            reasons.setdefault(one.said, []).append(one.id)
+            reasons.setdefault(one.result, []).append(one.id)
     items = [Item(lead=", ".join(ids), text=why) for why, ids in reasons.items()]
     return listing("not_applicable", "Does not apply", items, "why")
 
 
 def _self_test(test: SelfTest) -> Fact:
-    said = {
+    result = {
         "passed": "matrix products are correct",
         "failed": "the test failed",
         "not_run": "the test could not be run",
     }[test.state]
-    return Fact("self_test", "Self-test", said, note=test.why)
+    return Fact("self_test", "Self-test", result, note=test.why)
 
 
 def _products(test: SelfTest) -> Table:

@@ -34,14 +34,14 @@ def jobs_list_document(
         is_narrow: whether there is little room, as on a terminal of 80 columns. The table then has
             percentages instead of amounts.
     """
-    look = sum(bool(line.look) for line in found.jobs)
+    reportable = sum(bool(line.look) for line in found.jobs)
     return document(
         title="teho jobs",
         verdict=f"{counted(_tasks(found.jobs), 'job')} in {period}{_counts(found.jobs)}.",
         verdict_severity=_severity(found.jobs),
         tables=tuple(_tables(found.jobs, most, is_narrow=is_narrow)),
         notes=found.notes,
-        commands=("`teho report JOB` reports on one of these jobs.",) if look else (),
+        commands=("`teho report JOB` reports on one of these jobs.",) if reportable else (),
     )
 
 

@@ -260,8 +260,8 @@ def _used(jobs: Sequence[Job]) -> Iterator[Fact]:
         yield Fact("cores_used", "Cores used", used, note=f"of {job.cores}, on average")
     if job.memory_peak_bytes:
         # The peak is of one task, the request is of the whole job.
-        is_alone = job.nodes == 1 and (job.memory_bytes or 0) > 0
-        note = f"of {format_bytes(job.memory_bytes or 0)}" if is_alone else "of one task"
+        is_one_node = job.nodes == 1 and (job.memory_bytes or 0) > 0
+        note = f"of {format_bytes(job.memory_bytes or 0)}" if is_one_node else "of one task"
         yield Fact("memory_peak_bytes", "Memory", job.memory_peak_bytes, "bytes", note)
     if job.energy_j:
         yield Fact("energy_j", "Energy", job.energy_j, "J", "reported by the scheduler")

@@ -33,11 +33,11 @@ def column(
     spare: bool = False,
 ) -> ColumnOf[T]:
     """Return a column with the function for its cells; the other arguments as in `Column`."""
-    looks = Column(
+    style = Column(
         key=key, label=label, band=band, unit=unit, shown_in=shown_in, decimals=decimals,
         aside=aside, spare=spare,
     )  # fmt: skip
-    return looks, cell
+    return style, cell
 
 
 def table(
@@ -59,11 +59,11 @@ def table(
         only_known: whether columns without any value are left out.
     """
     present = [one for one in columns if one is not None]
-    rows = tuple({looks.key: cell(one) for looks, cell in present} for one in objects)
+    rows = tuple({style.key: cell(one) for style, cell in present} for one in objects)
     shown = tuple(
-        looks
-        for looks, _ in present
-        if not only_known or any(is_known(row[looks.key]) for row in rows)
+        style
+        for style, _ in present
+        if not only_known or any(is_known(row[style.key]) for row in rows)
     )
     return Table(key=key, title=title, columns=shown, rows=rows, note=note)
 

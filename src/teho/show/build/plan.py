@@ -26,12 +26,12 @@ from teho.schedulers.registry import scheduler_of
 from teho.schedulers.script.quoting import bash_command
 from teho.show.build.layout import column, document, listing, table
 from teho.show.build.plan_words import (
-    asked_words,
     bill_words,
     cost_words,
     instead_words,
     label_of,
     limits_of,
+    request_words,
     resource_words,
     waiting_words,
 )
@@ -60,7 +60,7 @@ def plan_document(
     Args:
         request: what was asked for.
         answer: the answer of the planner.
-        clusters: the clusters that the planner looked at, by name.
+        clusters: the clusters that the planner examined, by name.
         typed: the words of the command line after `teho plan`; None: not called from one.
     """
     options = answer.options
@@ -133,7 +133,7 @@ def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
         if len(names) > 1 and request.gpus and options[0].gpu_memory_gib == min(known, default=0):
             more += ", because no other option has a GPU with less memory"
         yield Fact("ways", "", more)
-    yield Fact("asked", "You asked for", asked_words(request))
+    yield Fact("asked", "You asked for", request_words(request))
 
 
 def _next(

@@ -13,13 +13,13 @@ from teho.show.cells import format_moment, quantity
 from teho.units import counted, format_count, format_duration, format_mib, plural
 
 __all__ = [
-    "asked_words",
     "bill_words",
     "cost_words",
     "instead_words",
     "label_of",
     "limits_of",
     "option_sentence",
+    "request_words",
     "resource_words",
     "waiting_words",
 ]
@@ -28,8 +28,8 @@ _SUBJECT = "the job requests "
 _AT_ONCE_S = 60.0
 
 
-def asked_words(request: Request) -> str:
-    """Return what was requested, and what holds without a request."""
+def request_words(request: Request) -> str:
+    """Return what was requested, and what applies without a request."""
     gpus = (
         f"{request.gpus} × {request.gpu_type}" if request.gpu_type else counted(request.gpus, "GPU")
     )
@@ -45,11 +45,11 @@ def asked_words(request: Request) -> str:
         f"a time limit of {format_duration(request.time_s)}" if request.time_s else "",
         f"`--launcher {request.launcher}`" if request.launcher != "plain" else "",
     ]
-    asked = joined(list(filter(None, parts)))
+    requested = joined(list(filter(None, parts)))
     if request.time_s:
-        return asked
+        return requested
     return (
-        f"{asked}. You did not give `--time`, so the time limit is "
+        f"{requested}. You did not give `--time`, so the time limit is "
         f"{format_duration(DEFAULT_TIME_S)}, or less if a partition allows only less"
     )
 

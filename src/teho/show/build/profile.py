@@ -173,7 +173,7 @@ def _tensor_fact(trace: Trace) -> Iterator[Fact]:
 
 
 def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[Table]:
-    of = f" of {trace_name(shown, profiled.traces)}" if len(profiled.traces) > 1 else ""
+    of_trace = f" of {trace_name(shown, profiled.traces)}" if len(profiled.traces) > 1 else ""
     a_step = "a step" if shown.step_count else "the trace"
     if len(uses) == 1:
         yield _parts_table("parts", f"Parts of {a_step}", uses[0].device.mean)
@@ -183,24 +183,24 @@ def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[
         yield _cpu_ranks_table(profiled.traces)
     yield from memory_tables(profiled.traces, shown)
     if uses:
-        yield _kernel_table(shown, of)
-        yield _line_table(shown, of)
-        yield _category_table(shown, of)
-        yield _all_kernels_table(shown, of)
+        yield _kernel_table(shown, of_trace)
+        yield _line_table(shown, of_trace)
+        yield _category_table(shown, of_trace)
+        yield _all_kernels_table(shown, of_trace)
     else:
-        yield _operator_table(shown, of, level="default")
+        yield _operator_table(shown, of_trace, level="default")
     detailed = uses if len(uses) <= _MOST_RANKS else [use for use in uses if use.trace is shown]
     if len(uses) > 1:
         for number, use in enumerate(detailed):
             title = f"Parts of {a_step} on {_place(use, profiled.traces)}"
             yield _parts_table(f"parts_{number}", title, use.device.mean, level="why")
     if shown.picture:
-        yield _pauses_table(shown.picture, of)
+        yield _pauses_table(shown.picture, of_trace)
     for number, use in enumerate(detailed):
         at = f" on {_place(use, profiled.traces)}" if len(uses) > 1 else ""
         yield _steps_table(f"steps_{number}", f"Steps{at}", use)
     if uses:
-        yield _operator_table(shown, of, level="why")
+        yield _operator_table(shown, of_trace, level="why")
 
 
 def parts_of(parts: Parts) -> Iterator[Part]:
@@ -315,7 +315,7 @@ def _waiting(trace: Trace) -> float | None:
     return percent_of(trace.waits.waited_s, trace.step_s) if trace.waits else None
 
 
-def _category_table(trace: Trace, of: str) -> Table:
+def _category_table(trace: Trace, of_trace: str) -> Table:
     steps = max(trace.step_count, 1)
     total_s = trace.kernel_s
     counts = {
@@ -328,7 +328,7 @@ def _category_table(trace: Trace, of: str) -> Table:
 
     made = table(
         "categories",
-        f"Kernels by category{of}",
+        f"Kernels by category{of_trace}",
         category_times(trace),
         column("category", "category", lambda pair: pair[0]),
         column("time", "time", per_step, unit="s", shown_in="ms", decimals=3),
@@ -342,12 +342,12 @@ def _category_table(trace: Trace, of: str) -> Table:
     return _at(made, "why")
 
 
-def _kernel_table(trace: Trace, of: str) -> Table:
+def _kernel_table(trace: Trace, of_trace: str) -> Table:
     total_s = trace.kernel_s
 
     made = table(
         "kernels",
-        f"Top kernels{of}",
+        f"Top kernels{of_trace}",
         trace.kernels,
         column("kernel", "kernel", lambda one: short_kernel(one.name)),
         column("category", "category", lambda one: one.category),
@@ -359,7 +359,7 @@ def _kernel_table(trace: Trace, of: str) -> Table:
     return _first_rows(made, "kernels")
 
 
-def _all_kernels_table(trace: Trace, of: str) -> Table:
+def _all_kernels_table(trace: Trace, of_trace: str) -> Table:
     """Return a table of all kernels, with what the table of the top kernels has no room for."""
     steps = max(trace.step_count, 1)
 
@@ -368,7 +368,7 @@ def _all_kernels_table(trace: Trace, of: str) -> Table:
 
     made = table(
         "all_kernels",
-        f"All kernels{of}",
+        f"All kernels{of_trace}",
         trace.kernels,
         column("kernel", "kernel", lambda one: short_kernel(one.name)),
         column("category", "category", lambda one: one.category),
@@ -381,12 +381,12 @@ def _all_kernels_table(trace: Trace, of: str) -> Table:
     return _at(made, "why")
 
 
-def _line_table(trace: Trace, of: str) -> Table:
+def _line_table(trace: Trace, of_trace: str) -> Table:
     """Return a table of the lines of the program; without rows if the trace has no stacks."""
     total_s, steps = trace.kernel_s, max(trace.step_count, 1)
     made = table(
         "lines",
-        f"Kernel time by line of the program{of}",
+        f"Kernel time by line of the program{of_trace}",
         line_times(trace),
         column("line", "line", lambda pair: pair[0]),
         column("share", "share", lambda pair: percent_of(pair[1], total_s), unit="%"),
@@ -395,15 +395,15 @@ def _line_table(trace: Trace, of: str) -> Table:
     return _first_rows(made, "lines")
 
 
-def _count(trace: Trace, of: Callable[[T], int], counts: Iterable[int]) -> ColumnOf[T]:
+def _count(trace: Trace, number: Callable[[T], int], counts: Iterable[int]) -> ColumnOf[T]:
     """Return the column with the number of executions, per step if the trace has steps."""
     steps = max(trace.step_count, 1)
     label = "per step" if trace.step_count else "number"
     decimals = 1 if any(count % steps for count in counts) else 0
-    return column("count", label, lambda one: of(one) / steps, decimals=decimals)
+    return column("count", label, lambda one: number(one) / steps, decimals=decimals)
 
 
-def _operator_table(trace: Trace, of: str, *, level: Level) -> Table:
+def _operator_table(trace: Trace, of_trace: str, *, level: Level) -> Table:
     steps = max(trace.step_count, 1)
     total_s = sum(one.self_s for one in trace.operators)
 
@@ -412,7 +412,7 @@ def _operator_table(trace: Trace, of: str, *, level: Level) -> Table:
 
     made = table(
         "operators",
-        f"Top operators on the CPU{of}",
+        f"Top operators on the CPU{of_trace}",
         trace.operators,
         column("operator", "operator", lambda one: one.name),
         column("share", "share", share, unit="%"),
@@ -446,9 +446,9 @@ def _steps_table(key: str, title: str, use: _Use) -> Table:
     return _at(made, "why")
 
 
-def _pauses_table(picture: StepPicture, of: str) -> Table:
+def _pauses_table(picture: StepPicture, of_trace: str) -> Table:
     made = table(
-        "pauses", f"Longest idle times{of}", picture.pauses,
+        "pauses", f"Longest idle times{of_trace}", picture.pauses,
         column("after", "after", lambda one: one.after_s, unit="s", shown_in="ms", decimals=3),
         column("time", "idle", lambda one: one.time_s, unit="s", shown_in="ms", decimals=3),
         column("reason", "reason", lambda one: IDLE_WORDS[one.reason].short),

@@ -68,7 +68,7 @@ def trace_diff_document(first: Profiled, second: Profiled, names: Sequence[str])
     operators = _pairs([_operators(one) for one in shown])
     categories = _pairs([dict(_per_step(one, category_times(one))) for one in shown])
     more = any(len(one.traces) > 1 for one in both)
-    of = " of the rank with the longest step" if more else ""
+    of_rank = " of the rank with the longest step" if more else ""
     a_step = "a step" if all(one.step_count for one in shown) else "the trace"
     return document(
         title=f"teho diff {' '.join(names)}",
@@ -77,13 +77,17 @@ def trace_diff_document(first: Profiled, second: Profiled, names: Sequence[str])
         facts=tuple(_facts(both, names)),
         tables=(
             _table("parts", f"Parts of {a_step}", "the GPU was", names, parts),
-            _first_rows(_table("kernels", f"Kernels{of}", "kernel", names, kernels), "kernels"),
             _first_rows(
-                _table("operators", f"Operators on the CPU{of}", "operator", names, operators),
+                _table("kernels", f"Kernels{of_rank}", "kernel", names, kernels), "kernels"
+            ),
+            _first_rows(
+                _table("operators", f"Operators on the CPU{of_rank}", "operator", names, operators),
                 "operators",
             ),
             msgspec.structs.replace(
-                _table("categories", f"Kernels by category{of}", "category", names, categories),
+                _table(
+                    "categories", f"Kernels by category{of_rank}", "category", names, categories
+                ),
                 level="why",
             ),
             *_memory_tables(shown, names),
@@ -214,13 +218,13 @@ def _verdict(both: Sequence[Profiled], names: Sequence[str], parts: Sequence[_Pa
     if abs(change) < _EQUAL_PERCENT:
         return f"{what} takes about equally long: {times}."
     more = "more" if change > 0 else "less"
-    said = f"{what} takes {format_quantity(abs(change), '%')} {more} time: {times}."
+    sentence = f"{what} takes {format_quantity(abs(change), '%')} {more} time: {times}."
     largest = next((one for one in parts if one.difference_s * change > 0), None)
     if largest is None:
-        return said
+        return sentence
     verb = "grew" if largest.difference_s > 0 else "fell"
     return (
-        f'{said} The largest change: "{largest.label}" {verb} from '
+        f'{sentence} The largest change: "{largest.label}" {verb} from '
         f"{format_time(largest.first_s or 0.0)} to {format_time(largest.second_s or 0.0)}."
     )
 

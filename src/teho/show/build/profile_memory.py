@@ -46,10 +46,10 @@ def memory_facts(shown: Trace) -> Iterator[Fact]:
     """Yield the peak of each GPU, or else of the memory of the node."""
     uses = main_memory(shown)
     for one in uses:
-        of = f" of {device_name(one)}" if len(uses) > 1 or one.device is None else ""
+        of_device = f" of {device_name(one)}" if len(uses) > 1 or one.device is None else ""
         key = "memory_peak" + (f"_{one.device}" if len(uses) > 1 else "")
         note = f"of {format_bytes(one.device_bytes)}" if one.device_bytes else ""
-        yield Fact(key, f"Memory{of} at the peak", one.peak_bytes, "bytes", note)
+        yield Fact(key, f"Memory{of_device} at the peak", one.peak_bytes, "bytes", note)
 
 
 def memory_tables(traces: Sequence[Trace], shown: Trace) -> Iterator[Table]:
@@ -124,7 +124,7 @@ def _devices_table(traces: Sequence[Trace], uses: Sequence[_Use]) -> Table:
     """Return a table with a row for each device of each rank."""
     most = max(use.memory.peak_bytes for use in uses)
 
-    def of(phase: MemoryPhase) -> ColumnOf[_Use]:
+    def phase_column(phase: MemoryPhase) -> ColumnOf[_Use]:
         def cell(use: _Use) -> int | None:
             return next((one.bytes for one in use.memory.parts if one.phase == phase), None)
 
@@ -136,7 +136,7 @@ def _devices_table(traces: Sequence[Trace], uses: Sequence[_Use]) -> Table:
         uses,
         column("place", "of", lambda use: _place(use, traces)),
         amount_column("peak", "all", most, lambda use: use.memory.peak_bytes),
-        *(of(phase) for phase in _HEADINGS),
+        *(phase_column(phase) for phase in _HEADINGS),
         note="The columns show when the memory was allocated.",
         only_known=True,
     )

@@ -22,7 +22,7 @@ _KINDS = {
     "strong": "Strong scaling: all runs do the same work.",
     "weak": "Weak scaling: in all runs, each GPU or core does the same amount of work.",
 }
-_PAYS = {True: "yes", False: "no", None: "not yet clear"}
+_EFFICIENT = {True: "yes", False: "no", None: "not yet clear"}
 _INTERVAL = "95 % interval"
 
 
@@ -121,7 +121,7 @@ def _steps(scaled: Scaled) -> Table:
         column("interval", _INTERVAL, lambda step: _interval(step.speed)),
         column("needed", "needed", lambda step: step.needed, decimals=2),
         column("bill", "bill", lambda step: step.bill_ratio, decimals=2),
-        column("pays", "enough", lambda step: _PAYS[step.pays]),
+        column("pays", "enough", lambda step: _EFFICIENT[step.is_efficient]),
     )
 
 

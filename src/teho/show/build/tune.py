@@ -47,8 +47,8 @@ def _paces(tuned: Tuned) -> tuple[Fact, ...]:
         return ()
     before, after = paces
     size = ", counted in steps of the old batch size" if "batch_size" in tuned.settings else ""
-    said = f"{format_pace(before)} → {format_pace(after)} {many(tuned.unit)}/s{size}"
-    return (Fact("paces", "", f"{said}, measured in {tuned.gain.pairs} pairs of runs"),)
+    speeds = f"{format_pace(before)} → {format_pace(after)} {many(tuned.unit)}/s{size}"
+    return (Fact("paces", "", f"{speeds}, measured in {tuned.gain.pairs} pairs of runs"),)
 
 
 def change_item(change: Change) -> Item:

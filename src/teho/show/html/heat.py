@@ -106,14 +106,14 @@ def _nodes(plot: Plot) -> Iterator[tuple[str, list[int]]]:
 
 
 def _names(plot: Plot, row_px: float, height: str) -> str:
-    """Write the names of nodes and GPUs beside the rows, if there is room."""
+    """Write the names of nodes and GPUs next to the rows, if there is room."""
     nodes = list(_nodes(plot))
     letters = max(len(_cropped(node)) for node, _ in nodes)
     width = math.ceil(letters * _LETTER_PX) + (26 if row_px >= _LINE_PX else 8)
     words: list[str] = []
     last_px = -_LINE_PX
     for node, rows in nodes:
-        # If every row has room for a name, the name of the node is beside its first row.
+        # If every row has room for a name, the name of the node is next to its first row.
         middle = rows[0] + 0.5 if row_px >= _LINE_PX else (rows[0] + rows[-1] + 1) / 2
         if node and middle * row_px - last_px >= _LINE_PX:
             last_px = middle * row_px

@@ -15,7 +15,7 @@ import msgspec
 from teho.model.document import Document, Fact, Item, Listing, Report, Table
 from teho.model.finding import Finding
 from teho.model.missing import Missing
-from teho.process.parallel_map import beside
+from teho.process.parallel_map import in_child
 from teho.show.cells import (
     SEVERITY_WORDS,
     evidence_of,
@@ -60,7 +60,7 @@ def page_parts(document: Document, pictures: Sequence[str] = ()) -> PageParts:
     page_words = PageWords()
     tables: Callable[[], tuple[str, frozenset[str]]] = partial(_tables, document.tables)
     if sum(len(table.rows) for table in document.tables) >= _MANY_ROWS:
-        tables = beside(tables)
+        tables = in_child(tables)
     # The tables may be rendered in another process: the plots do not wait for them.
     data = plot_data(document.plots, document.heat_map, document.findings)
     plots, heat = plots_section(document.plots), heat_section(document.heat_map)

@@ -1,7 +1,7 @@
 """One step of a trace over time, as plain SVG: a strip for each lane, with its legend above it.
 
 Each strip is as wide as the page. A part of the step in which something took half of the time is
-drawn at half of the height, so many short kernels look as full as they were.
+drawn at half of the height, so many short kernels seem as full as they were.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def _memory_strip(picture: StepPicture, name: str, colors: dict[str, int]) -> st
 
 def _drawn(label: str, legend: str, name: str, bands: Sequence[tuple[int, Sequence[float]]]) -> str:
     """Draw a strip below its legend; each band has its colour and its shares."""
-    spoken = text(f"{label} over {name}; the numbers follow below")
+    described = text(f"{label} over {name}; the numbers follow below")
     return f"""<p class="lane"><b>{text(label)}</b>{legend}</p>
 <svg class="strip" height="{_HEIGHT}" viewBox="0 0 {len(bands[0][1])} {_HEIGHT}" \
-preserveAspectRatio="none" role="img" aria-label="{spoken}">{_bands(bands)}</svg>
+preserveAspectRatio="none" role="img" aria-label="{described}">{_bands(bands)}</svg>
 """
 
 

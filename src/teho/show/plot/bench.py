@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from teho.bench.example import told_group
+from teho.bench.example import shown_group
 from teho.bench.examples import LIBRARIES
 from teho.bench.judge import key_of
-from teho.bench.verdict import known_peaks, of_placement, told_pair, whose_peak
+from teho.bench.verdict import known_peaks, of_placement, peak_owner, verdict_pair
 from teho.model.bench import Crossover, Measured, Timing
 from teho.show.build.bench_tables import Scale, scale_of, shown_phases
 from teho.show.plot.drawn import COLORS, MARK, drawn, log_axes, mark_range
@@ -22,7 +22,7 @@ __all__ = ["draw"]
 
 _MARKERS = {"numpy": "o", "cupy": "s", "jax": "^", "torch": "D"}
 _PANEL_INCHES = (3.4, 2.7)
-_MOST_BESIDE = 3
+_MOST_IN_ROW = 3
 _MOST_TICKS = 7
 
 
@@ -48,7 +48,7 @@ def draw(measured: Measured, form: str) -> bytes:
     }
     groups = [group for group, count in places.items() if count > 1]
     groups = groups or [group for group, count in places.items() if count]
-    across = min(len(groups), _MOST_BESIDE)
+    across = min(len(groups), _MOST_IN_ROW)
     down = len(rows) * ceil(len(groups) / across)
 
     def paint(figure: Figure) -> None:
@@ -103,7 +103,7 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
         )
     for (placement, peak_group), peak in known_peaks(measured, phases).items():
         if peak_group == group:
-            label = f"peak of {whose_peak(measured, placement)}"
+            label = f"peak of {peak_owner(measured, placement)}"
             panel.axhline(peak / scale.factor, color=MARK, linestyle="-.", label=label)
     log_axes(panel)
     low, high = panel.get_ylim()
@@ -121,21 +121,21 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
     panel.set_xticks(places[:: ceil(len(places) / _MOST_TICKS)])
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
     if len(phases) == 1:
-        told = told_group(group, phases[0], measured.groups[group][0])
-        panel.set_title(" · ".join(filter(None, (phases[0], told))))
+        shown = shown_group(group, phases[0], measured.groups[group][0])
+        panel.set_title(" · ".join(filter(None, (phases[0], shown))))
     else:
         panel.set_title(group)
-    pair = told_pair(measured)
+    pair = verdict_pair(measured)
     for cut in measured.crossovers:
         if (cut.slow, cut.fast) == pair and cut.phase in phases and cut.group in {"", group}:
             _crossing(panel, cut)
 
 
-def _line(panel: Axes, timings: list[Timing], scale: Scale, axis: str, **looks: Any) -> None:
+def _line(panel: Axes, timings: list[Timing], scale: Scale, axis: str, **style: Any) -> None:
     """Draw medians with their confidence intervals."""
     places = [float(one.point[axis]) for one in timings]
     values = [scale.value(one) or 0.0 for one in timings]
-    panel.plot(places, values, **looks)
+    panel.plot(places, values, **style)
     # For a rate, the longer time gives the lower end; the order of the ends does not matter.
     power = -1 if scale.unit else 1
     least, most = (
@@ -145,7 +145,7 @@ def _line(panel: Axes, timings: list[Timing], scale: Scale, axis: str, **looks: 
         ]
         for end in ("low_s", "high_s")
     )
-    panel.fill_between(places, least, most, color=looks["color"], alpha=0.18, linewidth=0)
+    panel.fill_between(places, least, most, color=style["color"], alpha=0.18, linewidth=0)
 
 
 def _crossing(panel: Axes, crossover: Crossover) -> None:

@@ -168,7 +168,7 @@ class Portal:
         query = read_query(request.query_params)
         wanted = query.filter()
         self._recordings.refresh()
-        group = query.of == "group"
+        group = query.scope == "group"
         if query.by == "program":
             return HTMLResponse(self._programs(query, wanted, group=group))
         offset = (query.page - 1) * PAGE_ROWS
@@ -181,7 +181,7 @@ class Portal:
                 offset=offset,
             )
         self._judging.ask(runs)
-        rows = [row_of(run, self._judging.of_running(run), of=query.of) for run in runs]
+        rows = [row_of(run, self._judging.of_running(run), scope=query.scope) for run in runs]
         choices = self._choices_of(group=group)
         return HTMLResponse(pages.list_page(self.base(), query, rows, count, choices))
 
@@ -205,7 +205,7 @@ class Portal:
         return fresh
 
     def _run(self, request: Request) -> Response:
-        run = self._asked_run(request)
+        run = self._requested_run(request)
         directory = Path(run.directory)
         parts = self._computed.report(directory)
         by = request.query_params.get("by", "")
@@ -238,16 +238,16 @@ class Portal:
         if by not in pages.USAGE_BY:
             raise InputError(f"by={by[:40]}", ", ".join(pages.USAGE_BY))
         since = given.get("since", "").strip()
-        of = "group" if given.get("of") == "group" else ""
+        scope = "group" if given.get("of") == "group" else ""
         wanted = RunFilter(since_s=parse_since(since) if since else None)
         self._recordings.refresh()
-        with self._recordings.search(group=bool(of)) as search:
+        with self._recordings.search(group=bool(scope)) as search:
             totals = search.totals(by, wanted, limit=200)
             if by != "month":
                 totals.sort(key=lambda one: (one.gpu_hours, one.runs), reverse=True)
-            found = savings_of(search, wanted, since=since, of=of)
+            found = savings_of(search, wanted, since=since, scope=scope)
             self._judging.ask(search.find(wanted, limit=_MOST_JUDGED))
-        return HTMLResponse(pages.usage_page(self.base(), by, of, since, totals, found))
+        return HTMLResponse(pages.usage_page(self.base(), by, scope, since, totals, found))
 
     def _clusters(self, _request: Request) -> Response:
         from teho.clusters.catalogue import load_catalogue
@@ -283,7 +283,7 @@ class Portal:
     # Files
 
     def _file(self, request: Request) -> Response:
-        run = self._asked_run(request)
+        run = self._requested_run(request)
         name = request.query_params.get("name", "")
         directory = Path(run.directory)
         headers = {
@@ -313,7 +313,7 @@ class Portal:
         headers = {"cache-control": "private, max-age=31536000, immutable"}
         return Response(content, media_type=kind, headers=headers)
 
-    def _asked_run(self, request: Request) -> ListedRun:
+    def _requested_run(self, request: Request) -> ListedRun:
         given = request.query_params
         return self._known_run(given.get("id", ""), given.get("by", ""))
 

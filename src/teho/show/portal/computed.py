@@ -71,7 +71,7 @@ class Computed:
         Raises:
             RecordingError: they cannot be computed.
         """
-        return msgspec.json.decode(self._asked("judge", directories), type=list[Judged])
+        return msgspec.json.decode(self._answer_to("judge", directories), type=list[Judged])
 
     def _ask(self, kind: str, directories: Sequence[Path]) -> bytes:
         key = (kind, *((str(one), content_stamp(one)) for one in directories))
@@ -79,7 +79,7 @@ class Computed:
             if known := self._kept.get(key):
                 self._kept.move_to_end(key)
                 return known
-        answer = self._asked(kind, directories)
+        answer = self._answer_to(kind, directories)
         self._keep(key, answer)
         return answer
 
@@ -94,7 +94,7 @@ class Computed:
                 _, oldest = self._kept.popitem(last=False)
                 self._kept_bytes -= len(oldest)
 
-    def _asked(self, kind: str, directories: Sequence[Path]) -> bytes:
+    def _answer_to(self, kind: str, directories: Sequence[Path]) -> bytes:
         if not self._places.acquire(blocking=False):
             raise RecordingError("too many reports are being computed", "", "try again in a minute")
         try:

@@ -33,9 +33,9 @@ class Streams:
 
     Args:
         live: receives the samples.
-        running: returns the runs that go on.
+        running: returns the runs that continue.
         are_judged: returns whether all runs with these ids have a verdict.
-        of_running: returns the newest verdict of a run that goes on, if there is one.
+        of_running: returns the newest verdict of a run that continues, if there is one.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Streams:
             await self._pause(_TICK_S)
 
     async def of_home(self, shown: set[str], unjudged: set[str]) -> AsyncIterator[bytes]:
-        """Yield the figures of all runs that go on; `changed` if the page is not up to date.
+        """Yield the figures of all runs that continue; `changed` if the page is not up to date.
 
         Args:
             shown: the ids of the running runs that the page shows.

@@ -71,7 +71,7 @@ def filter_fields(
         "fields": fields,
         "hidden": hidden,
         "is_filtered": bool(active),
-        "all_runs": ListQuery(of=query.of, by=query.by).address(),
+        "all_runs": ListQuery(scope=query.scope, by=query.by).address(),
         "as_runs": query.address(by=""),
         "as_programs": query.address(by="program"),
     }

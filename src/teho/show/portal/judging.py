@@ -21,7 +21,7 @@ _MOST_WAITING = 2_000
 _MOST_SHOWN = 100
 _LEAST_PAUSE_S = 0.2
 _RUNNING_FRESH_S = 60.0
-"""Time until a run that goes on is judged again."""
+"""Time until a run that continues is judged again."""
 
 
 class Judging:
@@ -43,7 +43,7 @@ class Judging:
         self._tried: dict[str, int] = {}
         """Directory -> stamp at which its verdict was computed, also without a result."""
         self._running: dict[str, tuple[float, Judged]] = {}
-        """Directory of a run that goes on -> when it was judged, and the result."""
+        """Directory of a run that continues -> when it was judged, and the result."""
         self._ready = threading.Event()
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="judging", daemon=True)
@@ -73,7 +73,7 @@ class Judging:
         self._waiting.extend(reversed(wanted))
 
     def of_running(self, run: ListedRun) -> Judged | None:
-        """Return the verdict of a run that goes on, if there is one."""
+        """Return the verdict of a run that continues, if there is one."""
         found = self._running.get(run.directory)
         return found[1] if found else None
 

@@ -1,4 +1,4 @@
-"""Watches runs that go on, and keeps their newest samples for all browsers that show them."""
+"""Watches runs that continue, and keeps their newest samples for all browsers that show them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CURVES = (
     "gpu_memory_used_bytes",
     "gpu_power_w",
 )
-"""Metrics of each GPU that are drawn while the run goes on."""
+"""Metrics of each GPU that are drawn during the run."""
 _PERIOD_S = 1.0
 _DESCRIBED_S = 5.0
 """Time until the description is read again: nodes can join, and the run can end."""

@@ -64,7 +64,7 @@ def home_page(
 
     Args:
         base: what all pages have; see `render`.
-        running: the runs that go on.
+        running: the runs that continue.
         newest: the newest runs that have ended.
         month: sums over the runs of this month; None: there are none.
         found: the findings of this month with the most unused GPU hours.
@@ -109,7 +109,7 @@ def list_page(
         "runs.html",
         base,
         title=say("Runs"),
-        here="group" if query.of else "runs",
+        here="group" if query.scope else "runs",
         query=query,
         rows=rows,
         columns=[
@@ -140,7 +140,7 @@ def programs_page(
         "programs.html",
         base,
         title=say("Programs"),
-        here="group" if query.of else "runs",
+        here="group" if query.scope else "runs",
         query=query,
         programs=programs,
         before=query.address(page=query.page - 1) if query.page > 1 else "",
@@ -156,7 +156,7 @@ def run_page(
     files: Sequence[tuple[str, str]],
     before: ListedRun | None,
 ) -> str:
-    """Return the page of a run: its report, and while it goes on, its newest values.
+    """Return the page of a run: its report, and during the run, its newest values.
 
     Args:
         base: what all pages have.
@@ -197,7 +197,7 @@ def document_page(base: Mapping[str, Any], here: str, parts: PageParts, more: st
 def usage_page(
     base: Mapping[str, Any],
     by: str,
-    of: str,
+    scope: str,
     since: str,
     totals: Sequence[Totals],
     found: Sequence[Saving],
@@ -207,19 +207,19 @@ def usage_page(
     Args:
         base: what all pages have.
         by: a key of `USAGE_BY`.
-        of: `group`: of the shared runs.
+        scope: `group`: of the shared runs.
         since: as the user typed it.
         totals: the sums.
         found: the findings with the most unused GPU hours.
     """
-    rows = [(_usage_label(by, one.key), _usage_address(by, of, one), one) for one in totals]
+    rows = [(_usage_label(by, one.key), _usage_address(by, scope, one), one) for one in totals]
     return render(
         "usage.html",
         base,
         title=say("Usage"),
         here="usage",
         by=by,
-        of=of,
+        scope=scope,
         since=since,
         ways=USAGE_BY,
         heading=USAGE_BY[by],
@@ -272,11 +272,11 @@ def _usage_label(by: str, key: str) -> str:
     return finding_text(key) if by == "kind" else key
 
 
-def _usage_address(by: str, of: str, total: Totals) -> str:
+def _usage_address(by: str, scope: str, total: Totals) -> str:
     if by in CHOICES and total.key:
-        return ListQuery(of=of).address(**{by: total.key})
+        return ListQuery(scope=scope).address(**{by: total.key})
     if by == "command":
-        return ListQuery(of=of, command=total.key).address()
+        return ListQuery(scope=scope, command=total.key).address()
     return ""
 
 

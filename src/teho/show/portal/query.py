@@ -36,7 +36,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sort: str = "began"
     order: str = "desc"
     page: int = 1
-    of: str = ""
+    scope: str = msgspec.field(default="", name="of")  # the key in addresses
     """`group`: the shared runs of the group; empty: the own runs."""
     by: str = ""
     """`program`: one line for each command; empty: one line for each run."""
@@ -75,14 +75,14 @@ def read_query(parameters: Mapping[str, str]) -> ListQuery:
     known = {
         key: value.strip()
         for key, value in parameters.items()
-        if key in ListQuery.__struct_fields__ and value.strip()
+        if key in ListQuery.__struct_encode_fields__ and value.strip()
     }
     if known.get("order") != "asc":
         known["order"] = "desc"
     page = known.pop("page", "1")
     if not (page.isascii() and page.isdecimal() and 0 < int(page) <= _MOST_PAGES):
         raise InputError(f"page={page[:40]}", f"a number from 1 to {_MOST_PAGES:,}")
-    return ListQuery(page=int(page), **known)  # all others are text
+    return msgspec.convert({**known, "page": int(page)}, ListQuery)  # all others are text
 
 
 def parse_since(text: str) -> float:

@@ -19,7 +19,7 @@ from teho.store.share import is_sound, shared_homes
 __all__ = ["Recordings"]
 
 _FRESH_S = 2.0
-"""Time until the folders are looked at again."""
+"""Time until the folders are read again."""
 _SHARED_FRESH_S = 30.0
 
 
@@ -50,7 +50,7 @@ class Recordings:
             if now_s - self._refreshed_s >= _FRESH_S:
                 self._own.refresh(progress)
                 if self._file.problem:
-                    # A full disk must not look like an empty list.
+                    # A full disk must not be shown as an empty list.
                     self._file.close()
                     self._file = IndexFile.in_memory()
                     self._own, self._group = self._file.home(self.runs), {}

@@ -81,13 +81,13 @@ def short_command(command: str) -> str:
     return command if is_quoted else program.rpartition("/")[2] + space + rest
 
 
-def row_of(run: ListedRun, running: Judged | None = None, *, of: str = "") -> Row:
+def row_of(run: ListedRun, running: Judged | None = None, *, scope: str = "") -> Row:
     """Return a run as a row.
 
     Args:
         run: the run.
-        running: its verdict until now, if it goes on.
-        of: `group`: it is a shared run.
+        running: its verdict until now, if it continues.
+        scope: `group`: it is a shared run.
     """
     judged = run.judged or running
     outcome = OUTCOMES[run.outcome]
@@ -98,7 +98,7 @@ def row_of(run: ListedRun, running: Judged | None = None, *, of: str = "") -> Ro
             mark, tone = outcome, _TONES[run.outcome]
     else:
         mark, tone = outcome, _TONES.get(run.outcome, "unknown")
-    address = {"id": run.id, **({"by": run.user} if of else {})}
+    address = {"id": run.id, **({"by": run.user} if scope else {})}
     return Row(
         run=run,
         address=f"run?{urlencode(address)}",
@@ -147,8 +147,8 @@ def program_of(query: ListQuery, total: Totals, runs: Sequence[ListedRun]) -> Pr
     ended = [run for run in runs if run.outcome == "ok" and run.elapsed_s]
     return Program(
         total=total,
-        newest=row_of(runs[-1], of=query.of),
+        newest=row_of(runs[-1], scope=query.scope),
         history=query.address(by="", command=total.key),
-        changes=tuple(changes_of(ended, can_compare=not query.of)),
+        changes=tuple(changes_of(ended, can_compare=not query.scope)),
         spark=spark_line([run.elapsed_s for run in ended]),
     )

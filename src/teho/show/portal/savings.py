@@ -32,14 +32,16 @@ class Saving(msgspec.Struct, frozen=True, kw_only=True):
     """What to do about the finding in this run, as HTML; empty: not known."""
 
 
-def savings_of(search: Search, wanted: RunFilter, *, since: str = "", of: str = "") -> list[Saving]:
+def savings_of(
+    search: Search, wanted: RunFilter, *, since: str = "", scope: str = ""
+) -> list[Saving]:
     """Return the findings with the most unused GPU hours, at most three.
 
     Args:
         search: the runs.
         wanted: which runs count.
         since: the earliest start, for the address of the list.
-        of: `group`: these are the shared runs of the group.
+        scope: `group`: these are the shared runs of the group.
     """
     costly = sorted(
         ((_unused(one), one) for one in search.totals("kind", wanted) if one.key),
@@ -50,7 +52,7 @@ def savings_of(search: Search, wanted: RunFilter, *, since: str = "", of: str = 
     for unused, total in costly[:_MOST]:
         own = msgspec.structs.replace(wanted, kind=total.key)
         runs = search.find(own, sort="unused", limit=1) if unused > 0 else ()
-        found += [_saving(unused, total, row_of(run, of=of), since, of) for run in runs]
+        found += [_saving(unused, total, row_of(run, scope=scope), since, scope) for run in runs]
     return found
 
 
@@ -60,9 +62,9 @@ def _unused(total: Totals) -> float:
     return total.measured_gpu_hours - total.busy_gpu_hours
 
 
-def _saving(unused: float, total: Totals, largest: Row, since: str, of: str) -> Saving:
+def _saving(unused: float, total: Totals, largest: Row, since: str, scope: str) -> Saving:
     judged = largest.run.judged
-    query = ListQuery(kind=total.key, since=since, of=of)
+    query = ListQuery(kind=total.key, since=since, scope=scope)
     return Saving(
         finding=finding_text(total.key),
         address=query.address(sort="unused"),

@@ -67,7 +67,7 @@ class _Protocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams of events first: they would go on for an hour."""
+    """Ends the streams of events first: they would continue for an hour."""
 
     def __init__(self, config: uvicorn.Config, portal: Portal) -> None:
         super().__init__(config)

@@ -15,7 +15,7 @@ _WIDTH, _HEIGHT, _EDGE = 120.0, 28.0, 3.0
 def spark_line(times_s: Sequence[float | None]) -> str:
     """Return an SVG with a line over the times in s; empty with fewer than two times.
 
-    The lower edge is 0 s, so that a small change looks small.
+    The lower edge is 0 s, so that a small change is drawn small.
     """
     known = [time_s for time_s in times_s if time_s is not None]
     top_s = max(known, default=0.0)

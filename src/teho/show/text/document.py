@@ -116,8 +116,8 @@ def _left_out(names: Sequence[str], width: int) -> list[Text]:
     """Return the names of parts in the last lines of a screen; if too many, only the first."""
     for count in range(len(names), 0, -1):
         more = f" and {counted(len(names) - count, 'more part')}" if count < len(names) else ""
-        said = f"{'; '.join(names[:count])}{more}."
-        lines = flow(words(said), width, Text("Add --why to see: ", "dim"), hang=2)
+        shown = f"{'; '.join(names[:count])}{more}."
+        lines = flow(words(shown), width, Text("Add --why to see: ", "dim"), hang=2)
         if len(lines) < _LAST_LINES:
             break
     return lines
@@ -202,8 +202,8 @@ def _brief(document: Document, width: int) -> Iterator[list[Text]]:
     yield _head(document, width)
     for finding in document.findings[:_BRIEF_FINDINGS]:
         # The verdict has the sentence of the first finding already.
-        is_said = finding.sentence in document.verdict
-        head = [] if is_said else _marked(finding.sentence, finding.severity.value, width)
+        is_reported = finding.sentence in document.verdict
+        head = [] if is_reported else _marked(finding.sentence, finding.severity.value, width)
         yield [*head, *_action(finding.action, width)]
     for table in document.tables:
         few = 0 < len(table.rows) <= _BRIEF_GPUS
@@ -255,8 +255,8 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
     evidence are left out.
     """
     # The verdict has the sentence of the first finding already.
-    is_said = finding is document.findings[0] and finding.sentence in document.verdict
-    head = [] if is_said else _marked(finding.sentence, finding.severity.value, width)
+    is_reported = finding is document.findings[0] and finding.sentence in document.verdict
+    head = [] if is_reported else _marked(finding.sentence, finding.severity.value, width)
     evidence = [
         Text(number)
         if (number := counted_evidence(item))
@@ -345,8 +345,8 @@ def _item(item: Item, width: int, *, arrow: str, is_full: bool) -> list[Text]:
 
 
 def _roofline(roofline: RooflinePlot, width: int, *, is_full: bool) -> list[Text]:
-    said = f"{roofline.model} · {roofline.sentence}"
-    lines = flow(words(said), width, Text("Roofline  ", "bold"))
+    shown = f"{roofline.model} · {roofline.sentence}"
+    lines = flow(words(shown), width, Text("Roofline  ", "bold"))
     # Every reader needs the first note.
     for note in roofline.notes if is_full else roofline.notes[:1]:
         lines += _dim(note, width)

@@ -40,7 +40,7 @@ def render_script(plan: EnvironmentPlan) -> str:
 
 
 def _reasons(plan: EnvironmentPlan) -> Iterator[str]:
-    assert plan.proposal is not None  # noqa: S101 - the caller looked
+    assert plan.proposal is not None  # noqa: S101 - the caller checked
     source = plan.proposal.source
     yield from _comment(f"This is the newest version that fits, according to {source}.")
     for one in plan.proposal.refused:

@@ -56,10 +56,10 @@ def flow(
     """Fill lines with pieces; lines after the first are indented to the end of the lead."""
     hang = lead.cell_len if hang is None else hang
     room = max(width - hang, 8)
-    beside_lead = min(width - lead.cell_len, room) if lead.cell_len > hang else room
+    after_lead = min(width - lead.cell_len, room) if lead.cell_len > hang else room
     lines = [Text(style=style)]
     for piece in _fitting(pieces, room):
-        space = room if len(lines) > 1 else beside_lead
+        space = room if len(lines) > 1 else after_lead
         is_full = lines[-1].cell_len + bool(lines[-1]) + piece.cell_len > space
         if is_full and (lines[-1] or space < room):
             lines.append(Text(style=style))

@@ -65,7 +65,7 @@ def table_lines(
 ) -> list[Text]:
     """Lay out a table with its title.
 
-    A text that is the same in every row is written once, beside the title. Columns that do not
+    A text that is the same in every row is written once, next to the title. Columns that do not
     fit side by side follow below, with the leading columns again. If there are many rows, only
     some are shown.
 
@@ -74,8 +74,8 @@ def table_lines(
         width: columns of the terminal.
         is_full: whether columns that can be left out are shown too, and long cells are wrapped
             instead of cut.
-        is_short: whether columns that do not fit beside the first ones are left out: spare columns,
-            then the last ones. Before the last ones are left out, names are cut.
+        is_short: whether columns that do not fit next to the first ones are left out: spare
+            columns, then the last ones. Before the last ones are left out, names are cut.
     """
     shared, columns = without_shared(table)
     columns = tuple(column for column in columns if is_full or not column.aside)

@@ -1,1 +1,1 @@
-"""`teho top`: a run that goes on, in the terminal."""
+"""`teho top`: a run that continues, in the terminal."""

@@ -52,7 +52,7 @@ class AccountedSource:
         self._problem = ""
         self._report: Report | None = None
         self._job: AccountedJob | None = None
-        self._asked_s = time.monotonic()
+        self._queried_s = time.monotonic()
         self._asking = threading.Thread(target=self._ask_again, daemon=True)
         self._ask()
 
@@ -64,7 +64,7 @@ class AccountedSource:
     def poll(self, *, reads_all: bool = False) -> None:
         """Ask again if it is time; do not wait for the answer."""
         del reads_all  # there is one question
-        is_due = time.monotonic() - self._asked_s >= _PERIOD_S
+        is_due = time.monotonic() - self._queried_s >= _PERIOD_S
         if is_due and self.is_running and not self._asking.is_alive():
             self._asking = threading.Thread(target=self._ask_again, name="asking", daemon=True)
             self._asking.start()
@@ -75,7 +75,7 @@ class AccountedSource:
         if job is None or report is None:
             raise RuntimeError("the scheduler has not answered")
         by = next((str(fact.value) for fact in report.facts if fact.key == "source"), job.source)
-        answer = Answer(by, time.monotonic() - self._asked_s, job.elapsed_s or 0.0)
+        answer = Answer(by, time.monotonic() - self._queried_s, job.elapsed_s or 0.0)
         notes = tuple(filter(None, (self._why, self._problem)))
         return Frame(report, (), job.time_limit_s, notes, answer=answer)
 
@@ -99,7 +99,7 @@ class AccountedSource:
             report = report_on(runs, self._settings, plots=False)
             # They name `teho top`.
             self._report = msgspec.structs.replace(report, commands=())
-            self._job, self._asked_s = runs[-1], began_s
+            self._job, self._queried_s = runs[-1], began_s
 
     def _ask_again(self) -> None:
         try:

@@ -259,7 +259,7 @@ class TopApp(App[None]):
         self._draw()
 
     def action_freeze(self) -> None:
-        """Keep the present values, or go on."""
+        """Keep the present values, or continue."""
         self._is_frozen = not self._is_frozen
         self._draw()
 

@@ -65,7 +65,7 @@ class Frame(NamedTuple):
     owner: str = ""
     """Name of the user who owns the recording; empty if it is not known."""
     ended_s: float | None = None
-    """End of the run, in seconds after the start of the program; None: the run goes on."""
+    """End of the run, in seconds after the start of the program; None: it has not ended."""
     alert: str = ""
     """A sentence about the present moment that is more important than the verdict; may be empty."""
 
@@ -93,7 +93,7 @@ class Frame(NamedTuple):
 
 
 class Source(Protocol):
-    """Where the frames come from: a run that goes on, or a recording."""
+    """Where the frames come from: a run that continues, or a recording."""
 
     def poll(self, *, reads_all: bool = False) -> None:
         """Take what has come, without waiting.

@@ -40,8 +40,8 @@ def gpu_view(
     """
     node = frame.node(name)
     if node is None or position >= len(node.gpus):
-        said = Row(Text("The run has no such GPU."))
-        return View(Text(f"GPU {position} of {name}"), [said]).cut(width)
+        cell = Row(Text("The run has no such GPU."))
+        return View(Text(f"GPU {position} of {name}"), [cell]).cut(width)
     gpu = node.gpus[position]
     title = Text(f"GPU {position} of {plain(name)}", "bold")
     title.append(f"  {plain(gpu.device.name)}  {age(node)}", DIM)
@@ -104,11 +104,11 @@ def _curve_rows(
     lines = braille(curve.values, room, height, 0.0, float(high))
     label = f"{metric.label[:1].upper()}{metric.label[1:]}"
     for number, line in enumerate(lines):
-        said = (
+        cell = (
             label[: _LABEL - 1] if number == 0
             else quantity(values[-1], metric.unit) if number == 1
             else ""
         )  # fmt: skip
-        text = Text(f"{said:<{_LABEL}}", "" if number else "bold")
+        text = Text(f"{cell:<{_LABEL}}", "" if number else "bold")
         text.append(line, "color(30)")
         yield Row(text)

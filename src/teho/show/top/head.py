@@ -49,7 +49,7 @@ def head(frame: Frame, width: int, height: int = 3) -> list[Text]:
 
 
 def _first(lines: list[Text], count: int) -> list[Text]:
-    """Return the first lines; the last one goes on, so that it ends with an ellipsis."""
+    """Return the first lines; the last one continues, so that it ends with an ellipsis."""
     shown = lines[: max(0, count)]
     if shown and len(shown) < len(lines):
         shown[-1].append(f" {lines[len(shown)].plain.strip()}")

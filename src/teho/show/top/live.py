@@ -1,4 +1,4 @@
-"""Frames of a run that goes on."""
+"""Frames of a run that continues."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OLD_S = 60.0
 """What the report says about the last minute is not shown for longer."""
 _STUCK = frozenset({"run_stuck", "run_idle"})
 """Kinds of findings that are more important than what is wrong at this moment."""
-_LOOK_S = 3.0
+_CHECK_S = 3.0
 """If no node has sent a sample for this time, the run may have ended."""
 
 
@@ -65,8 +65,8 @@ class LiveSource:
         self._pause_s = REPORT_S
         self._problem = ""
         """Why the report is not renewed."""
-        self._reported_s = self._looked_s = time.monotonic()
-        self._look_pause_s = _LOOK_S
+        self._reported_s = self._checked_s = time.monotonic()
+        self._check_pause_s = _CHECK_S
         self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
         self._policy = policy_of(settings)
         self._idle = IdleGpus(self._policy)
@@ -85,7 +85,7 @@ class LiveSource:
             # While a thread makes a report, each sample that is received waits for Python's lock.
             sys.setswitchinterval(_SWITCH_S)
         self._viewer = Viewer(directory, loaded.run.nodes, absent_hosts(loaded.run))
-        self._is_told = False
+        self._knows_end = False
         """Whether the viewer knows the end of the run."""
         self._values = NewestValues()
         self._seen: dict[tuple[str, str], deque[tuple[float, dict[str, float]]]] = defaultdict(
@@ -103,7 +103,7 @@ class LiveSource:
             return
         now_s = time.monotonic()
         is_due = now_s - self._reported_s >= self._pause_s
-        if is_due or (now_s - self._looked_s >= self._look_pause_s and self._has_stopped(now_s)):
+        if is_due or (now_s - self._checked_s >= self._check_pause_s and self._has_stopped(now_s)):
             self._reporting = threading.Thread(
                 target=self._renew, kwargs={"is_due": is_due}, name="report", daemon=True
             )
@@ -111,7 +111,7 @@ class LiveSource:
 
     def _has_stopped(self, now_s: float) -> bool:
         """Return whether no node has sent a sample for some seconds."""
-        return all(now_s - one.at_s > _LOOK_S for one in self._viewer.newest.values())
+        return all(now_s - one.at_s > _CHECK_S for one in self._viewer.newest.values())
 
     def frame(self) -> Frame:
         """Return the present state."""
@@ -142,9 +142,9 @@ class LiveSource:
         return "" if wait is None or is_old else wait.sentence(self._policy)
 
     def _ended_s(self, run: Run) -> float | None:
-        """Return the end of the run; None: it goes on. Without a known end, it is the last sample.
+        """Return the end of the run, or the last sample if the end is unknown. None: it still runs.
 
-        The values of a run that has ended stay on the screen, however long one looks at them.
+        The values of a run that has ended stay on the screen, for as long as the user reads them.
         """
         if self._state is RunState.RUNNING:
             return None
@@ -194,10 +194,10 @@ class LiveSource:
 
     def receive(self, *, reads_all: bool = False) -> None:
         """Take the samples that have come, and see which nodes have begun."""
-        self._look_for_nodes()
+        self._find_nodes()
         self._viewer.add(self._run.nodes)
-        if self._run.end is not None and not self._is_told:
-            self._is_told = True
+        if self._run.end is not None and not self._knows_end:
+            self._knows_end = True
             self._viewer.end(node_ends_s(self._run))
         self._viewer.poll(0.0, reads_all=reads_all)
 
@@ -205,7 +205,7 @@ class LiveSource:
         """Make the report of the run so far, and wait for it."""
         self._renew()
 
-    def _look_for_nodes(self) -> None:
+    def _find_nodes(self) -> None:
         """Read the run again if some of its nodes have not begun yet."""
         now_s = time.monotonic()
         is_new = len(self._viewer.newest) > len(self._run.nodes)
@@ -226,16 +226,16 @@ class LiveSource:
         """Read the description again; if it is time or the run has ended, make a new report.
 
         Args:
-            is_due: whether it is time for a new report, also if the run goes on.
+            is_due: whether it is time for a new report, also if the run continues.
         """
         began_s = time.thread_time()
-        self._looked_s = time.monotonic()
+        self._checked_s = time.monotonic()
         if is_due:
-            self._reported_s = self._looked_s
+            self._reported_s = self._checked_s
         try:
             loaded = LoadedRun(self._directory, self._settings)
             self._run, self._state = loaded.run, loaded.state
-            self._look_pause_s = report_pause_s(time.thread_time() - began_s, _LOOK_S)
+            self._check_pause_s = report_pause_s(time.thread_time() - began_s, _CHECK_S)
             if not is_due and loaded.state is RunState.RUNNING:
                 return
             report = report_of(loaded)

@@ -56,8 +56,8 @@ def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: 
     """
     node = frame.node(name)
     if node is None:
-        said = Row(Text("The run has no node of this name."))
-        return View(Text(f"node {name}"), [said]).cut(width)
+        missing = Row(Text("The run has no node of this name."))
+        return View(Text(f"node {name}"), [missing]).cut(width)
     title = Text(f"node {plain(name)}", "bold")
     title.append(f"  {age(node)}", DIM)
     rows: list[Row] = []

@@ -19,7 +19,7 @@ __all__ = ["facts_at"]
 
 
 def facts_at(run: Run, summary: Summary, at_s: float) -> Iterable[Fact]:
-    """Yield the pace and the cost as the report had them while the run went on.
+    """Yield the pace and the cost as the report had them during the run.
 
     Args:
         run: its description.

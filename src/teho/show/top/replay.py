@@ -74,7 +74,7 @@ class ReplaySource:
         return at_s if self._unread and not self._run.end else min(self._last_s, at_s)
 
     def poll(self, *, reads_all: bool = False) -> None:
-        """Read some nodes. The time goes on by itself."""
+        """Read some nodes. The time continues by itself."""
         until_s = float("inf") if reads_all else time.monotonic() + _LONGEST_S
         while self._unread:
             self._read(self._unread.popleft())

@@ -90,7 +90,7 @@ def bar(share: float | None, width: int) -> Text:
     filled = round(max(0.0, min(1.0, share)) * width)
     place = min(9, max(0, int(share * 10)))
     text = Text("━" * filled, _COLORS[place])
-    # Not the same sign: without colour, the whole bar would look full.
+    # Not the same sign: without colour, the whole bar would seem full.
     text.append("─" * (width - filled), "color(240)")
     return text
 

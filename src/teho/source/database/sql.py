@@ -59,7 +59,7 @@ class Condition(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A statement that looks for rows of tables."""
+    """A statement that searches rows of tables."""
 
     tables: dict[str, str]
     """Alias, or the name if it has none -> name of the table."""

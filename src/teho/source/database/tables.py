@@ -246,7 +246,7 @@ def _texts(module: ast.AST) -> Iterator[ast.expr]:
 
 
 def _imported(path: str, file: SourceFile) -> Iterator[str]:
-    """Yield the paths that the modules have which a file imports, if they are beside it."""
+    """Yield the paths that the modules have which a file imports, if they are next to it."""
     folder = Path(path).parent
     for node in ast.walk(file.module.node):
         if isinstance(node, ast.Import):

@@ -91,21 +91,21 @@ def find_unindexed(query: Query, tables: Tables) -> Unindexed | None:
 
     None: there is no such table, there are several, or one of the tables is not known.
     """
-    of = {alias: _Conditions(table) for alias, table in _known(query, tables)}
-    if len(of) < len(query.tables) or not _add_terms(query, of):
+    by_alias = {alias: _Conditions(table) for alias, table in _known(query, tables)}
+    if len(by_alias) < len(query.tables) or not _add_terms(query, by_alias):
         return None
     found: set[str] = set()
-    while more := {alias for alias, one in of.items() if one.is_found(found)} - found:
+    while more := {alias for alias, one in by_alias.items() if one.is_found(found)} - found:
         found |= more
     lacking = {
         alias: columns
-        for alias, one in of.items()
+        for alias, one in by_alias.items()
         if not one.has_index and (columns := one.columns(found))
     }
     if len(lacking) != 1:
         return None
     ((alias, columns),) = lacking.items()
-    return Unindexed(query.tables[alias], of[alias].table.made, columns)
+    return Unindexed(query.tables[alias], by_alias[alias].table.made, columns)
 
 
 def _known(query: Query, tables: Tables) -> Iterator[tuple[str, Table]]:
@@ -115,40 +115,45 @@ def _known(query: Query, tables: Tables) -> Iterator[tuple[str, Table]]:
             yield alias, table
 
 
-def _add_terms(query: Query, of: Mapping[str, _Conditions]) -> bool:
+def _add_terms(query: Query, by_alias: Mapping[str, _Conditions]) -> bool:
     """Add the conditions to their tables; False: a column is not clear, or no value is given."""
     for condition in query.conditions:
-        owners = {column: _owner(column, of) for column in condition.mentions}
+        owners = {column: _owner(column, by_alias) for column in condition.mentions}
         if None in owners.values():
             return False
         if condition.computed is not None:
-            of[str(owners[condition.mentions[0]])].add_computed(condition)
+            by_alias[str(owners[condition.mentions[0]])].add_computed(condition)
             continue
         for (_, name), owner in owners.items():
-            of[str(owner)].mentions.add(name)
+            by_alias[str(owner)].mentions.add(name)
         column, other = condition.column, condition.other
         if column is None or (other and owners[column] == owners[other]):
             continue
         for one, joined in ((column, other), (other, column)) if other else ((column, None),):
             if one is not None and not (other and condition.sign != "="):
                 owner, side = str(owners[one]), str(owners[joined]) if joined else ""
-                of[owner].terms.append(_Term(one[1], side, condition.sign, condition.is_given))
+                by_alias[owner].terms.append(
+                    _Term(one[1], side, condition.sign, condition.is_given)
+                )
     if query.first_by is not None:
-        owner = _owner(query.first_by, of)
+        owner = _owner(query.first_by, by_alias)
         # The database may find the first rows in the order of another index.
-        if query.first_by[1] in _ROW_IDS or (owner and of[owner].has_index_on(query.first_by[1])):
+        if query.first_by[1] in _ROW_IDS or (
+            owner and by_alias[owner].has_index_on(query.first_by[1])
+        ):
             return False
     return any(one.is_given for one in query.conditions)
 
 
-def _owner(column: Column, of: Mapping[str, _Conditions]) -> str | None:
+def _owner(column: Column, by_alias: Mapping[str, _Conditions]) -> str | None:
     """Return the alias of the table that has a column; None: it is not clear."""
     alias, name = column
-    candidates = [alias] if alias else list(of)
+    candidates = [alias] if alias else list(by_alias)
     owners = [
         one
         for one in candidates
-        if one in of and (not of[one].table.columns or name in of[one].table.columns)
+        if one in by_alias
+        and (not by_alias[one].table.columns or name in by_alias[one].table.columns)
     ]
     return owners[0] if len(owners) == 1 and name not in _ROW_IDS else None
 

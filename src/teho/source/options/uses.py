@@ -138,7 +138,7 @@ def name_of(node: ast.expr, place: Place, program: Program) -> str:
 def value_text(node: ast.expr, place: Place, program: Program, depth: int = 0) -> str:
     """Return a value as text: `True`, `64-true` of a text, `numpy.float16` of a name.
 
-    A name that gets a value only once stands for this value.
+    A name that gets a value only once has this value.
     """
     if isinstance(node, ast.Constant):
         return str(node.value)

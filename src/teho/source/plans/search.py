@@ -98,7 +98,7 @@ def _is_again(follower: Follower, begin: Begin) -> bool:
 def _needs_all_rows(follower: Follower, begin: Begin) -> bool:
     """Return whether a step before the loop needs all rows, whatever the loop selects.
 
-    If this step keeps groups of rows apart, a library may select groups before it.
+    If this step keeps groups of rows separate, a library may select groups before it.
     """
     selected = {name for step in follower.steps if step.is_inside for name in step.columns}
     return any(

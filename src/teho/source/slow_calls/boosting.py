@@ -105,7 +105,7 @@ def _rounds(levels: Sequence[Level], number: int, loop: Loop, purity: Purity) ->
                 if library is None:
                     continue
                 found = _round(levels, number, loop, call, library, model, purity)
-                if found and _is_only_asked(model, call, body):
+                if found and _is_only_read(model, call, body):
                     yield found
 
 
@@ -190,7 +190,7 @@ def _is_same_data(
     return Inputs(changed, number, loop, purity).of_call(number) is Value.SAME
 
 
-def _is_only_asked(model: str, train: ast.Call, body: Sequence[ast.AST]) -> bool:
+def _is_only_read(model: str, train: ast.Call, body: Sequence[ast.AST]) -> bool:
     """Return whether no round keeps its model: `update` changes the model of the round before."""
     parents = {child: node for node in body for child in ast.iter_child_nodes(node)}
     for node in body:

@@ -66,7 +66,7 @@ def find_masks(
     return None
 
 
-def _masks(loop: ast.For, of: Loop, function: Function) -> Iterator[_Mask]:
+def _masks(loop: ast.For, parsed_loop: Loop, function: Function) -> Iterator[_Mask]:
     """Yield the comparisons of an array from before a loop with an item of the loop."""
     keys = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
     parents = {child: node for node in ast.walk(loop) for child in ast.iter_child_nodes(node)}
@@ -81,7 +81,7 @@ def _masks(loop: ast.For, of: Loop, function: Function) -> Iterator[_Mask]:
             if not is_key or not isinstance(array, (ast.Name, ast.Attribute)):
                 continue
             given = function.assigned.get(root_name(array), [])
-            if any(of.line <= one.line <= of.last for one in given):
+            if any(parsed_loop.line <= one.line <= parsed_loop.last for one in given):
                 continue
             outer = parents.get(node)
             targets = outer.targets if isinstance(outer, ast.Assign) else []
@@ -96,12 +96,12 @@ def _is_used_as_mask(loop: ast.For, mask: _Mask) -> bool:
     return any(
         _is_mask(node.slice, mask)
         if isinstance(node, ast.Subscript)
-        else isinstance(node, ast.Call) and any(_is_mask(one, mask) for one in _goes_through(node))
+        else isinstance(node, ast.Call) and any(_is_mask(one, mask) for one in _read_arrays(node))
         for node in ast.walk(loop)
     )
 
 
-def _goes_through(call: ast.Call) -> list[ast.expr]:
+def _read_arrays(call: ast.Call) -> list[ast.expr]:
     """Return the arrays of which a call goes through all elements."""
     name = dotted_name(call.func).rpartition(".")[2]
     if isinstance(call.func, ast.Attribute):
@@ -127,7 +127,7 @@ def _is_of_mask(node: ast.expr, mask: _Mask) -> bool:
     if isinstance(node, ast.Subscript):
         return _is_mask(node.slice, mask)
     if isinstance(node, ast.Call):
-        return any(_is_of_mask(one, mask) for one in _goes_through(node))
+        return any(_is_of_mask(one, mask) for one in _read_arrays(node))
     return isinstance(node, ast.UnaryOp) and _is_of_mask(node.operand, mask)
 
 

@@ -215,7 +215,7 @@ def _size(
 
 
 def _plain(levels: Sequence[Level], value: ast.expr, number: int) -> str:
-    """Return the text of a value: of a name, the text of what it stands for."""
+    """Return the text of a value: of a name, the text of what it refers to."""
     while isinstance(value, ast.Name):
         function = levels[number].function
         if value.id in function.params and value.id not in function.assigned:

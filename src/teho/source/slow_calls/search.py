@@ -19,6 +19,7 @@ from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.paging import find_paging
+from teho.source.slow_calls.pairs import find_compared_pairs
 from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
@@ -45,6 +46,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_large_image(levels, purity.program),
         find_single_points(levels, frames),
         find_masks(levels, frames, purity.program),
+        find_compared_pairs(levels),
         find_single_predictions(levels, frames, purity),
         find_forest_of_sizes(levels, purity),
         find_unrolled_cell(levels, purity),

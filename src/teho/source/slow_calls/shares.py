@@ -122,7 +122,7 @@ def _is_item_by_item(levels: Sequence[Level], number: int, purity: Purity) -> bo
     params = function.params_of_call
     if len(params) != 1 or not purity.is_pure_function(level.place):
         return False
-    loops = [one for one in function.loops if _goes_through(one, params[0])]
+    loops = [one for one in function.loops if _iterates_over(one, params[0])]
     if len(loops) != 1 or len(_uses(params[0], function)) != 1:
         return False
     (loop,) = loops
@@ -135,7 +135,7 @@ def _is_item_by_item(levels: Sequence[Level], number: int, purity: Purity) -> bo
     return known.of_call(number) is Value.SAME and _is_returned(kept[0], loop, function)
 
 
-def _goes_through(loop: Loop, name: str) -> bool:
+def _iterates_over(loop: Loop, name: str) -> bool:
     """Return whether a loop goes through a name: `for x in xs`, `for i, x in enumerate(xs)`."""
     match loop.iterable:
         case ast.Name(id=other):

@@ -69,7 +69,7 @@ _SELECTORS = ("awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "sed")
 def judge(context: RuleContext) -> Findings:
     """Find a command line that many processes had, one after the other.
 
-    The recorder looks at the processes once in each sample, so it may miss short processes. The
+    The recorder lists the processes once in each sample, so it may miss short processes. The
     programs are those that read files and write text: with the same arguments and the same files,
     their output is the same. A program that reads its standard input has other data each time, so
     it does not count. Whether the files changed is not known.

@@ -41,8 +41,8 @@ def judge(context: ProgramContext) -> Findings:
     """Find connections that are opened again, in the process that ran longest."""
     for main in context.mains[:1]:
         for time in reopened_times(main):
-            if isinstance(time.of, ReopenedConnection) and context.is_loss(time.wall_s, main):
-                yield _found(context, main, time, time.of)
+            if isinstance(time.in_loop, ReopenedConnection) and context.is_loss(time.wall_s, main):
+                yield _found(context, main, time, time.in_loop)
 
 
 def _found(

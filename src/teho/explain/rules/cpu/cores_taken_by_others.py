@@ -92,15 +92,15 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> L
 
 
 def _action(context: RuleContext) -> str:
-    look = "While the job runs, look for your old processes on the job's node: `ps -u $USER`."
+    first_step = "While the job runs, look for your old processes on the job's node: `ps -u $USER`."
     if whole := context.scheduler_advice.whole_node:
         return (
-            f"{look} If you have no old processes there, request the whole node, {whole}, or "
+            f"{first_step} If you have no old processes there, request the whole node, {whole}, or "
             "report the other processes to the cluster's support."
         )
     if scheduler_or_none(context.scheduler).reports_cores:
         return (
-            f"{look} If you have no old processes there, report the other processes to the "
+            f"{first_step} If you have no old processes there, report the other processes to the "
             "cluster's support."
         )
     return (

@@ -165,21 +165,21 @@ def judge(context: ProgramContext) -> Findings:
         for time in times:
             # JAX compiles and traces each function once: only the program's facts show repetition.
             most = context.limit("compiles_max")
-            is_said = time.activity.name in _OF_OTHER_RULES or (
+            is_reported = time.activity.name in _OF_OTHER_RULES or (
                 time.activity.name == ANOMALY_MODE and detects_anomalies(main)
             )
-            is_said |= (
+            is_reported |= (
                 time.activity.name == OBJECTS_PASSED
                 and small_messages(context, main, time) is not None
             )
-            is_said |= time.activity.name in POOL_STARTS and restarts is not None
+            is_reported |= time.activity.name in POOL_STARTS and restarts is not None
             is_once = time.activity.name in _OF_JAX and not compiles_again(
                 main, most, partial(context.is_loss, main=main)
             )
             is_read = time.activity.kind is ActivityKind.WORK or time.activity.name in _DATABASES
             others = named | read_again if is_read else named
             is_named = _part_of(time, others) >= context.limit("named_part")
-            is_new = not (is_once or is_said or is_named)
+            is_new = not (is_once or is_reported or is_named)
             if is_new and _counts(context, main, time):
                 yield from _found(context, main, time)
 

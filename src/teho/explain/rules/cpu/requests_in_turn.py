@@ -50,7 +50,7 @@ def judge(context: ProgramContext) -> Findings:
     """Find requests that wait for each other, in the process that ran longest."""
     for main in context.mains[:1]:
         for time in in_turn_times(main):
-            turn = time.of
+            turn = time.in_loop
             if not isinstance(turn, InTurn) or not context.is_loss(time.wall_s, main):
                 continue
             if turn.block is not None:
@@ -76,9 +76,9 @@ def _of_lock(main: MainProcess, lock: Frame) -> list[CallTime]:
     found = [
         time
         for time in in_turn_times(main)
-        if isinstance(time.of, InTurn) and time.of.lock == lock and time.locked_s > 0
+        if isinstance(time.in_loop, InTurn) and time.in_loop.lock == lock and time.locked_s > 0
     ]
-    return sorted(found, key=lambda time: time.of.call.line)
+    return sorted(found, key=lambda time: time.in_loop.call.line)
 
 
 def _with_lock(
@@ -86,7 +86,7 @@ def _with_lock(
 ) -> Located:
     locked_s = sum(time.locked_s for time in times)
     share = min(100.0, 100 * locked_s / main.process.wall_s)
-    turns = [time.of for time in times if isinstance(time.of, InTurn)]
+    turns = [time.in_loop for time in times if isinstance(time.in_loop, InTurn)]
     calls = [f"`{turn.call_text}`" for turn in turns]
     places = [f"{call} at {turn.call.short_place}" for call, turn in zip(calls, turns, strict=True)]
     rest = "" if len(turns) == 1 else " If no other line is left inside the lock, remove the lock."
@@ -104,7 +104,7 @@ def _with_lock(
         ),
         judged_by=[],
         regain_percent=(_LEAST_LOCKED * share, _MOST * share),
-        lines=[(time.of.call, time.locked_s) for time in times],
+        lines=[(time.in_loop.call, time.locked_s) for time in times],
         mutes=False,
         certainty=Certainty.POSSIBLE,
     )

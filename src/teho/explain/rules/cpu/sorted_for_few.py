@@ -43,12 +43,12 @@ def _found(context: ProgramContext, main: MainProcess, time: WholeTime) -> Locat
     whole, call = time.whole, time.whole.call
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     count = f"{whole.count:,} element{'s' * (whole.count != 1)}"
-    of = f" of {whole.size:,}" if whole.size else ""
+    of_all = f" of {whole.size:,}" if whole.size else ""
     cut = whole.made[0]
     where = f" (`{cut.short_text}` at {cut.short_place})" if cut.text != whole.key else ""
     finding = context.lost(
         f"Sorting `{whole.name}` at {call.short_place} took {share:.0f} % of the run time, but the "
-        f"program uses only {count}{of}{where}.",
+        f"program uses only {count}{of_all}{where}.",
         share_percent=share,
         evidence=(
             Evidence("share of the run time spent on sorting", share, "%"),

@@ -38,7 +38,7 @@ _SPARSE = (
 
 
 def judge(context: ProgramContext) -> Findings:
-    """Look at the largest table whose gradient has a value for each row.
+    """Judge the largest table whose gradient has a value for each row.
 
     After some steps, the probe counts the rows with a gradient other than zero. Teho multiplies the
     time of the backward pass, of the optimizer and of resetting the gradients by the share of the

@@ -28,7 +28,7 @@ def judge(context: RuleContext) -> Findings:
     differing: list[tuple[NodeGpu, float]] = []
     for gpu in context.gpus:
         energy = gpu.gpu.energy
-        difference, chance = energy.apart_percent, energy.chance_percent
+        difference, chance = energy.difference_percent, energy.chance_percent
         if energy.stuck_s:
             stopped.append((gpu, energy.stuck_s))
         elif isinstance(difference, Missing) or isinstance(chance, Missing):

@@ -46,10 +46,10 @@ def judge(context: ProgramContext) -> Findings:
         pipeline = pipeline_in(loader) if loader else None
         if loader is None or pipeline is None or loader.batches:
             continue
-        looks, empty = loader.settings.get("looks", (0, 0))
-        if looks < max(1, context.limit("looks_min")):
+        checks, empty = loader.settings.get("looks", (0, 0))
+        if checks < max(1, context.limit("looks_min")):
             continue
-        share = 100 * empty / looks
+        share = 100 * empty / checks
         if share < context.limit("not_ready_percent"):
             continue
         map_percent = pipeline.map_percent or 0.0
@@ -69,7 +69,7 @@ def judge(context: ProgramContext) -> Findings:
             Severity.WARNING,
             f"At {share:.0f} % of the steps, no batch was ready when Keras asked for one.{why}",
             evidence=(
-                Evidence("steps that were checked", float(looks)),
+                Evidence("steps that were checked", float(checks)),
                 Evidence("steps for which no batch was ready", share, "%"),
                 work,
             ),

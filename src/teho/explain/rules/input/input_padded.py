@@ -33,7 +33,7 @@ _TEXTS = (
 
 
 def judge(context: ProgramContext) -> Findings:
-    """Look at the share of padding in the batches of a loader.
+    """Judge the share of padding in the batches of a loader.
 
     The probe counts the padding in the first batches. It uses the attention mask, or the token that
     ends most texts. In batches of series, it uses the lengths of the series. A model computes the

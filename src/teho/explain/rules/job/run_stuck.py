@@ -93,7 +93,7 @@ class _Halt(NamedTuple):
 
     main: MainProcess
     since_s: float
-    """How long it has not gone on."""
+    """How long it has made no progress."""
     usual_s: float | None
     """Usual time of a step; None: it has no known steps."""
     doing: Doing
@@ -194,7 +194,7 @@ def _ended_before(context: ProgramContext) -> list[MainProcess]:
 
 
 def _halt(main: MainProcess, context: ProgramContext) -> _Halt | None:
-    """Return where a process waits; None if it goes on, or if this is not known."""
+    """Return where a process waits; None if it makes progress, or if this is not known."""
     process = main.process
     whole_s = sum(seen.wall_s for seen in process.at_end)
     if not whole_s:

@@ -83,8 +83,8 @@ class _Finder:
             if module.__name__ != name or self._wanted.pop(name, None) is None:
                 return
             try:
-                look = getattr(import_module("_teho_probe." + file), name.replace(".", "_"))
-                look(module, self._notes)
+                wrap = getattr(import_module("_teho_probe." + file), name.replace(".", "_"))
+                wrap(module, self._notes)
             except Exception as error:  # an unknown version
                 self._notes.failed(name, error)
 

@@ -82,17 +82,17 @@ class Loader:
         self._given: Optional[List[List[float]]] = [] if _wants_times() else None
         """For each batch: when it came, the time waited, and whether it began an epoch."""
 
-    def came(self, asked_s: float, began_s: Optional[float]) -> None:
+    def came(self, requested_s: float, began_s: Optional[float]) -> None:
         """Note a batch.
 
         Args:
-            asked_s: when the program asked for it.
+            requested_s: when the program requested it.
             began_s: for the first batch of an epoch: when the epoch began.
         """
         now_s = monotonic()
         self.batches += 1
         if began_s is None:
-            wait_s = now_s - asked_s
+            wait_s = now_s - requested_s
             _count(self.waits, wait_s)
         else:
             wait_s = now_s - began_s
@@ -141,7 +141,7 @@ class Notes:
         for loader in self.loaders.values():
             loader.restart()
         self.steps = 0
-        self._is_told = False
+        self._is_reported = False
         """Whether the program reports its steps with `teho.step()`."""
         self._last_step_s: Optional[float] = None
         self._first_step_s: Optional[float] = None
@@ -180,16 +180,17 @@ class Notes:
         """Note facts of a library; a new fact replaces an old one of the same name."""
         self.libraries[library] = {**self.libraries.get(library, {}), **facts}
 
-    def step(self, *, is_told: bool = False) -> None:
+    def step(self, *, is_reported: bool = False) -> None:
         """Note that the program has finished a step.
 
         Args:
-            is_told: whether the program reported it with `teho.step()`. Then only such steps count.
+            is_reported: whether the program reported it with `teho.step()`. Then only such steps
+                count.
         """
-        if is_told and not self._is_told:
-            self._is_told, self.steps, self._first_step_s, self._between = True, 0, None, {}
+        if is_reported and not self._is_reported:
+            self._is_reported, self.steps, self._first_step_s, self._between = True, 0, None, {}
             self._times = None if self._times is None else []
-        elif is_told is not self._is_told:
+        elif is_reported is not self._is_reported:
             return
         now_s = monotonic()
         self.steps += 1
@@ -203,15 +204,17 @@ class Notes:
         if self.plans is not None:
             self.plans.stepped(self.steps, now_s)
 
-    def knows_total(self, library: str, look: Callable[[], Optional[Tuple[int, int]]]) -> None:
+    def knows_total(
+        self, library: str, read_total: Callable[[], Optional[Tuple[int, int]]]
+    ) -> None:
         """Note who knows the total number of steps.
 
         Args:
             library: its name.
-            look: returns what is done and the total, in the same unit; None: not known now. The
-                sampler's thread calls it.
+            read_total: returns what is done and the total, in the same unit; None: not known now.
+                The sampler's thread calls it.
         """
-        self._totals[library] = look
+        self._totals[library] = read_total
 
     def is_main_thread(self) -> bool:
         """Return whether the calling thread is the main thread."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from _teho_probe.notes import Notes
 
-_LOOK_AT_COPIES = frozenset((1, 10, 100, 1000, 10_000, 100_000))
+_EXAMINED_COPIES = frozenset((1, 10, 100, 1000, 10_000, 100_000))
 
 
 def cupy(module: Any, notes: Notes) -> None:
@@ -74,7 +74,7 @@ class _Copies:
             "bytes": before["bytes"] + size,
             "dtypes": {**before["dtypes"], dtype: before["dtypes"].get(dtype, 0) + size},
         }
-        how = self._how() if copies in _LOOK_AT_COPIES else {}
+        how = self._how() if copies in _EXAMINED_COPIES else {}
         self._notes.fact("cupy", **{way: now}, **how)
 
     def _how(self) -> dict[str, Any]:

@@ -95,9 +95,9 @@ class _Observer:
             if noted is None:
                 return following(iterator)
             loader, began = noted
-            asked_s = monotonic()
+            requested_s = monotonic()
             element = self._call(following, iterator)
-            loader.came(asked_s, began.pop() if began else None)
+            loader.came(requested_s, began.pop() if began else None)
             return element
 
         return followed

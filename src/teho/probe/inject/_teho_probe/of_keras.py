@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from _teho_probe.notes import Notes
 
-_MOST_LOOKS = 100
+_MOST_CHECKS = 100
 _BETWEEN_S = 0.1
-"""A look takes about 0.15 ms."""
+"""A check takes about 0.15 ms."""
 _LATER_S = 10.0
-"""Time between the looks after the first `_MOST_LOOKS`."""
+"""Time between the checks after the first `_MOST_CHECKS`."""
 _FIRST = 2
 """Batches of an epoch before which the buffer is only being filled."""
 
@@ -30,7 +30,7 @@ def keras_src_callbacks_callback_list(module: Any, notes: Notes) -> None:
     callbacks = module.CallbackList
     begin, end = callbacks.on_train_batch_begin, callbacks.on_train_batch_end
     begin_epoch = callbacks.on_epoch_begin
-    looks, looked_s = 0, 0.0
+    checks, checked_s = 0, 0.0
     params: dict[str, Any] = {}
     """Of the present `fit`: the number of its `epochs`, and of the `steps` of each epoch."""
     present, batches = 0, 0
@@ -50,18 +50,18 @@ def keras_src_callbacks_callback_list(module: Any, notes: Notes) -> None:
 
     @wraps(begin)
     def begun(self: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal looks, looked_s
+        nonlocal checks, checked_s
         begin(self, batch, *args, **kwargs)
         now_s = monotonic()
-        if now_s - looked_s >= (_BETWEEN_S if looks < _MOST_LOOKS else _LATER_S):
+        if now_s - checked_s >= (_BETWEEN_S if checks < _MOST_CHECKS else _LATER_S):
             try:
                 of_tensorflow = sys.modules.get("_teho_probe.of_tensorflow")
                 if of_tensorflow is not None and batch >= _FIRST:
-                    looks, looked_s = looks + 1, now_s
-                    of_tensorflow.look_ahead()
+                    checks, checked_s = checks + 1, now_s
+                    of_tensorflow.check_prefetch()
             except Exception as error:
                 notes.failed("keras", error)
-                looks, looked_s = _MOST_LOOKS, now_s
+                checks, checked_s = _MOST_CHECKS, now_s
 
     @wraps(end)
     def ended(self: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:

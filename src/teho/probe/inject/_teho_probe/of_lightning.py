@@ -20,7 +20,7 @@ def pytorch_lightning_trainer_trainer(module: Any, notes: Notes) -> None:
 
     @wraps(fit)
     def fitted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        notes.knows_total("lightning", _looks_at(ref(self)))
+        notes.knows_total("lightning", _reader_of(ref(self)))
         return fit(self, *args, **kwargs)
 
     trainers.fit = fitted
@@ -29,12 +29,12 @@ def pytorch_lightning_trainer_trainer(module: Any, notes: Notes) -> None:
 lightning_pytorch_trainer_trainer = pytorch_lightning_trainer_trainer
 
 
-def _looks_at(known: Callable[[], Any]) -> Callable[[], Optional[Tuple[int, int]]]:
-    def look() -> Optional[Tuple[int, int]]:
+def _reader_of(known: Callable[[], Any]) -> Callable[[], Optional[Tuple[int, int]]]:
+    def read() -> Optional[Tuple[int, int]]:
         trainer = known()
         return None if trainer is None else _nearest_end(trainer)
 
-    return look
+    return read
 
 
 def _nearest_end(trainer: Any) -> Optional[Tuple[int, int]]:

@@ -86,18 +86,18 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
 
     @wraps(following)
     def followed(self: Any) -> Any:
-        asked_s = monotonic()
+        requested_s = monotonic()
         batch = following(self)
         noted = waiting.get(self)
         if noted is not None:
             loader, began_s, _ = noted
             noted[1] = None
-            noted[2] += monotonic() - (began_s or asked_s)
-            loader.came(asked_s, began_s)
+            noted[2] += monotonic() - (began_s or requested_s)
+            loader.came(requested_s, began_s)
             if not loader.batch or loader.batches in _BATCHES_WITH_STAGES:
                 try:
                     if sys.modules["tensorflow"].executing_eagerly():
-                        _look(self, batch, loader, noted[2])
+                        _note_work(self, batch, loader, noted[2])
                 except Exception as error:
                     notes.failed("tensorflow", error)
                     loader.batch = loader.batch or {"bytes": None}
@@ -145,7 +145,7 @@ def _size_of(spec: Any, batch_size: int | None) -> int:
     return size
 
 
-def _look(iterator: Any, batch: Any, loader: Loader, waited_s: float) -> None:
+def _note_work(iterator: Any, batch: Any, loader: Loader, waited_s: float) -> None:
     """Note the content of the first batch, and from time to time the work of each stage.
 
     Args:
@@ -164,7 +164,7 @@ def _look(iterator: Any, batch: Any, loader: Loader, waited_s: float) -> None:
         }  # fmt: skip
 
 
-def look_ahead() -> None:
+def check_prefetch() -> None:
     """Note whether a batch is ready, for a pipeline whose batches are fetched inside a graph.
 
     TensorFlow reports it if the last stage is a prefetch.
@@ -176,8 +176,8 @@ def look_ahead() -> None:
     loader: Loader = _NEWEST[1]
     last = model.nodes[model.nodes[model.output].inputs[0]]
     if last.name.startswith("Prefetch"):
-        looks, empty = loader.settings.get("looks", [0, 0])
-        counts = [looks + 1, empty + (last.buffered_elements == 0)]
+        checks, empty = loader.settings.get("looks", [0, 0])
+        counts = [checks + 1, empty + (last.buffered_elements == 0)]
         # At the end of an epoch, stages that have read all elements are no longer in the model.
         stages, before = _stages(model), loader.settings.get("stages", {})
         if sum(stages.values()) < sum(before.values()):

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _MOST_PARAMETERS = 2000
 _MOST_ITEMS = 64
 _STEPS_WITH_GRADIENTS = frozenset((10, 100))
-"""Steps after which gradients are looked at. On 2026-11-26, to look through the 380,000 objects of
+"""Steps after which gradients are examined. On 2026-11-26, to search the 380,000 objects of
 a program with Transformers took 0.07 s."""
 _GRADIENT_FACTS = ("table_gradient", "unused_gradients")
 _TABLE_ROWS, _TABLE_BYTES = 20_000, 4_000_000
 """Least size of a table of which most rows may have no gradient."""
-_ROWS_LOOKED_AT = 20_000
-_BATCHES_LOOKED_AT = 20
+_ROWS_EXAMINED = 20_000
+_BATCHES_EXAMINED = 20
 """Batches of a loader whose padding is counted."""
 _STEPS_WITH_SETTINGS = frozenset((1, 10, 100, 1000, 10_000))
 _SETTINGS = (
@@ -104,12 +104,12 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
 
     @wraps(following)
     def followed(self: Any) -> Any:
-        asked_s = monotonic()
+        requested_s = monotonic()
         batch = following(self)
         loader = self.__dict__.get("_teho_loader")
         if loader is not None:
             began_s, self._teho_began_s = self._teho_began_s, None
-            loader.came(asked_s, began_s)
+            loader.came(requested_s, began_s)
             if not loader.batch:
                 try:
                     loader.batch = _batch(batch)
@@ -119,7 +119,7 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
                 except Exception as error:
                     notes.failed("torch", error)
                     loader.batch = {"bytes": None}
-            if loader.batches <= _BATCHES_LOOKED_AT:
+            if loader.batches <= _BATCHES_EXAMINED:
                 try:
                     count_padding(batch, loader)
                 except Exception as error:
@@ -200,7 +200,7 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
     optimizers: WeakSet[Any] = WeakSet()
     steps = 0
     is_due = False
-    """Whether gradients are to be looked at."""
+    """Whether gradients are to be examined."""
 
     def stepped(optimizer: Any, *_: Any) -> None:
         nonlocal steps, is_due
@@ -222,10 +222,10 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
             except Exception as error:
                 notes.failed("torch", error)
         is_due = is_due or steps in _STEPS_WITH_GRADIENTS
-        if is_due and not notes.is_profiling:  # the look would be in the trace of a step
+        if is_due and not notes.is_profiling:  # the search would be in the trace of a step
             is_due = False
             try:
-                # An optimizer may make its first step after an earlier look.
+                # An optimizer may make its first step after an earlier search.
                 known = notes.libraries.get("torch", ())
                 stale = {name: None for name in _GRADIENT_FACTS if name in known}
                 notes.fact("torch", **{**stale, **_gradients(optimizers)})
@@ -291,7 +291,7 @@ def _gradients(optimizers: Iterable[Any]) -> dict[str, Any]:
     if tables:
         gradient = max(tables, key=_bytes).grad
         rows = int(gradient.shape[0])
-        part = gradient[:: max(1, rows // _ROWS_LOOKED_AT)]
+        part = gradient[:: max(1, rows // _ROWS_EXAMINED)]
         used = int(part.ne(0).any(1).sum())
         found["table_gradient"] = {
             "rows": rows,

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def tqdm_std(module: Any, notes: Notes) -> None:
-    """Look at the bars when the notes are written; no method is wrapped."""
-    notes.knows_total("tqdm", _Bars(module.tqdm, notes).look)
+    """Read the bars when the notes are written; no method is wrapped."""
+    notes.knows_total("tqdm", _Bars(module.tqdm, notes).read)
 
 
 class _Bars:
@@ -31,7 +31,7 @@ class _Bars:
         self._is_repeated = False
         """Whether a bar came after another one with the same total, as in each epoch."""
 
-    def look(self) -> Optional[Tuple[int, int]]:
+    def read(self) -> Optional[Tuple[int, int]]:
         """Return what the outermost bar has done, and its total."""
         try:
             shown = [one for one in list(self._bars._instances) if hasattr(one, "pos")]

@@ -17,7 +17,7 @@ _MOST_ELSEWHERE = 0.02
 """Share of the tokens that are not padding, but have the same number."""
 _SHORTEST_SERIES = 32
 _MOST_VALUES = 1 << 22
-"""Larger batches of series are not looked at: to compare 4 million numbers takes about 3 ms."""
+"""Larger batches of series are not examined: to compare 4 million numbers takes about 3 ms."""
 _FITTING = 0.9
 """Share of the samples whose series must end at their length."""
 
@@ -52,7 +52,7 @@ def _padding(batch: Any) -> tuple[int, int] | None:
     equal = text.flip(1).eq(filling).long()
     run = equal.cumprod(1)
     tokens, padding = int(text.nelement()), int(run.sum())
-    # A number that also stands elsewhere is a value, such as 0 in a table of counts.
+    # A number that is also elsewhere is a value, such as 0 in a table of counts.
     elsewhere = int(equal.sum()) - padding
     is_filling = 2 * int((run.sum(1) > 1).sum()) >= text.shape[0]
     is_rare = elsewhere <= _MOST_ELSEWHERE * (tokens - padding)

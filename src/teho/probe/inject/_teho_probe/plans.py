@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Plans"]
 
-_LOOK_S = 1.0
+_CHECK_S = 1.0
 _CALM_S = 2.0
-"""Time between two looks of the probe's thread, if there is no plan."""
+"""Time between two checks of the probe's thread, if there is no plan."""
 
 
 class Plans:
@@ -36,7 +36,7 @@ class Plans:
         self._notes = notes
         self._path = os.path.join(folder, "profile.json")
         self._lock = allocate_lock()
-        self._looked_s = 0.0
+        self._checked_s = 0.0
         self._stamp = 0
         self._profiling: Any = None
         text = os.environ.get("TEHO_PROFILE")
@@ -55,19 +55,19 @@ class Plans:
             count: its number.
             now_s: monotonic time.
         """
-        if now_s - self._looked_s >= _LOOK_S:
-            self._look(now_s)
+        if now_s - self._checked_s >= _CHECK_S:
+            self._check(now_s)
         if self._profiling is not None:
             self._profiling.stepped(count)
 
     def tick(self, now_s: float) -> float:
-        """Look at limits and for a plan, in the probe's thread; return when to call again, in s.
+        """Check the limits and for a plan, in the probe's thread; return when to call again, in s.
 
         Args:
             now_s: monotonic time.
         """
-        if now_s - self._looked_s >= _LOOK_S:
-            self._look(now_s)
+        if now_s - self._checked_s >= _CHECK_S:
+            self._check(now_s)
         if self._profiling is None or self._profiling.is_over:
             return _CALM_S
         wait_s: float = self._profiling.tick(now_s)
@@ -84,12 +84,12 @@ class Plans:
         if self._profiling is not None:
             self._profiling.forked()
 
-    def _look(self, now_s: float) -> None:
+    def _check(self, now_s: float) -> None:
         """Read the file if it is new. Two threads call this: only one of them may read it."""
         if not self._lock.acquire(False):
             return
         try:
-            self._looked_s = now_s
+            self._checked_s = now_s
             try:
                 found = os.stat(self._path)
             except OSError:

@@ -45,7 +45,7 @@ __all__ = ["Obstacle", "Profiling"]
 
 _WAITING, _WARM, _RECORDING, _DONE = range(4)
 _TICK_S, _WAITING_S = 0.05, 0.5
-"""Time between two looks of the probe's thread: while the profiler records, and before."""
+"""Time between two checks of the probe's thread: while the profiler records, and before."""
 _EVENT_BYTES = 400
 """Size of an event in a trace, for an estimate. With PyTorch 2.13 on CPUs, it was 260 bytes, and
 410 with shapes (2026-11-26)."""
@@ -82,7 +82,7 @@ class Profiling:
         self._thread: int | None = None
         """The thread that is recorded."""
         self._tracer: Any = None
-        self._is_asked = False
+        self._is_requested = False
         """Whether the main thread has been asked to start or to stop."""
         self._is_inside = False
         """Whether the profiler is being started or stopped."""
@@ -137,16 +137,16 @@ class Profiling:
             self._is_inside = False
 
     def tick(self, now_s: float) -> float:
-        """Look at the limits, in the probe's thread; return the longest time until the next look.
+        """Check the limits, in the probe's thread; return the longest time until the next check.
 
         Args:
             now_s: monotonic time.
         """
         try:
-            self._look(now_s)
+            self._check(now_s)
         except Exception as error:
             if self._phase == _RECORDING:  # only the recorded thread can stop the profiler
-                self._over, self._is_asked = "error", True
+                self._over, self._is_requested = "error", True
             else:
                 self._failed(error)
         is_near = self._phase == _RECORDING or self._window_s is not None
@@ -214,24 +214,24 @@ class Profiling:
 
     # ---- a window of time, and limits ----
 
-    def _look(self, now_s: float) -> None:
+    def _check(self, now_s: float) -> None:
         if self._phase == _RECORDING:
             why = self._limit(now_s)
-            if why and not self._is_asked:
+            if why and not self._is_requested:
                 self._over = why
                 if self._thread == self._notes.main_thread:
-                    self._is_asked = True
+                    self._is_requested = True
                     call_in_main_thread(lambda: self._call(self._limit_reached))
-        elif self._phase == _WAITING and self._window_s is not None and not self._is_asked:
+        elif self._phase == _WAITING and self._window_s is not None and not self._is_requested:
             if self._seen_s is None and framework_of(self._notes) is not None:
                 self._seen_s = now_s
             after_s = float(self._plan.get("after_s") or 0.0)
             if self._seen_s is not None and now_s >= self._seen_s + after_s:
-                self._is_asked = True
+                self._is_requested = True
                 call_in_main_thread(lambda: self._call(self._begin_window))
 
     def _limit(self, now_s: float) -> str:
-        """Return why the recording must end now; empty if it goes on."""
+        """Return why the recording must end now; empty if it continues."""
         spent_s = now_s - self._began_s
         if self._window_s is not None and spent_s >= self._window_s:
             return "window"
@@ -249,7 +249,7 @@ class Profiling:
             self._prepare()
         if self._phase == _WARM:
             self._start()
-        self._is_asked = False
+        self._is_requested = False
 
     def _limit_reached(self) -> None:
         if self._phase == _RECORDING:
@@ -259,7 +259,7 @@ class Profiling:
         """Do something outside of `stepped`; errors must not reach the program."""
         if self._is_inside:
             # The main thread is just at a step. A limit ends the recording there.
-            self._is_asked = False
+            self._is_requested = False
             return
         try:
             self._is_inside = True

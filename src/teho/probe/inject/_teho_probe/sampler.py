@@ -53,7 +53,7 @@ _HELD_S = 0.002
 leaves Python. If a sample is later than this, Python code was running."""
 _GONE_WAIT_S = 1.0
 _PLAN_S = 1.0
-"""A shorter time between two looks of `Plans` means that it has a plan of `teho profile`."""
+"""A shorter time between two checks of `Plans` means that it has a plan of `teho profile`."""
 _HANGS = sys.version_info < (3, 12)
 
 
@@ -189,10 +189,10 @@ class Sampler:
                 usual_s = every_s if self._is_outside else usual * _PERIOD_S
                 period_s = min(max(usual_s, over_s), max(every_s, _SLOWEST * _PERIOD_S))
                 if self._notes.plans is not None:
-                    look_s = self._notes.plans.tick(now_s)
-                    # Samples may cost more than looks: without a plan, they set the period.
-                    if self._is_outside or look_s < _PLAN_S:
-                        period_s = min(period_s, look_s)
+                    check_s = self._notes.plans.tick(now_s)
+                    # Samples may cost more than checks: without a plan, they set the period.
+                    if self._is_outside or check_s < _PLAN_S:
+                        period_s = min(period_s, check_s)
         except Exception as error:  # the report gets a line about it, now or at the end
             self._newest = ()
             self._notes.failed("sampling ended", error)

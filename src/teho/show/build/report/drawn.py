@@ -21,8 +21,8 @@ _IN_DETAIL = frozenset({"gpu_energy", "node_energy"})
 
 
 def _leveled(table: Table) -> Table:
-    is_said = table.key in _IN_DETAIL or (table.key in _IN_FACTS and len(table.rows) == 1)
-    return msgspec.structs.replace(table, level="why") if is_said else table
+    is_detail = table.key in _IN_DETAIL or (table.key in _IN_FACTS and len(table.rows) == 1)
+    return msgspec.structs.replace(table, level="why") if is_detail else table
 
 
 class Drawn(NamedTuple):

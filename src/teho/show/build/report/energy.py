@@ -85,7 +85,7 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
 
 
 def _of_gpus(summary: Summary) -> Table:
-    # A terminal has no room for all columns beside the names of nodes and the outliers.
+    # A terminal has no room for all columns next to the names of nodes and the outliers.
     several = len(summary.nodes) > 1
 
     def own(value: Callable[[GpuSummary], Cell]) -> Callable[[NodeGpu], Cell]:
@@ -106,7 +106,7 @@ def _of_gpus(summary: Summary) -> Table:
         watt_hours(
             "integrated", "From power", own(lambda gpu: gpu.energy.integrated_j), aside=several
         ),
-        column("apart", "Difference", own(lambda gpu: gpu.energy.apart_percent),
+        column("apart", "Difference", own(lambda gpu: gpu.energy.difference_percent),
                unit="%", decimals=1),
         column("idle_power", "Idle", own(lambda gpu: gpu.energy.idle_power_w),
                unit="W", decimals=0, aside=several),
@@ -147,7 +147,7 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
         yield f"{until}: the energy is at least the value shown."
     if any(gpu.energy.shares_with for gpu in known):
         yield "One counter measures both GPUs of a card: each value is the energy of both GPUs."
-    yield from dict.fromkeys(filter(None, map(_whose, known)))
+    yield from dict.fromkeys(filter(None, map(_extra_parts, known)))
 
 
 def _last_seen(gpu: GpuSummary) -> str:
@@ -155,8 +155,8 @@ def _last_seen(gpu: GpuSummary) -> str:
     return f"GPU {gpu.position} could not be read for the last {seconds}"
 
 
-def _whose(gpu: GpuSummary) -> str:
-    """Return what a counter includes beside its GPU; empty if it includes nothing more."""
+def _extra_parts(gpu: GpuSummary) -> str:
+    """Return what a counter includes in addition to its GPU; empty if it includes nothing more."""
     if gpu.device.energy_of == "module":
         return f"The counter of {gpu.device.name} measures the whole module, with its CPU cores."
     if gpu.device.energy_of == "package" and not gpu.energy.shares_with:

@@ -97,7 +97,7 @@ def _ending(run: Run, state: RunState) -> str:
     if run.end is None:
         if state is RunState.RUNNING:
             return "still running"
-        by_job = "ended with the job" if run.unasked else "was cut off"
+        by_job = "ended with the job" if run.is_automatic else "was cut off"
         return f"not known, the recorder {by_job}"
     return ending(run.end)
 

@@ -27,9 +27,9 @@ def profiled_commands(run_id: str, processes: Sequence[WatchedProcess]) -> Itera
             ranks[use.profile].append("" if use.rank is None else str(use.rank))
     for _, use in uses_of(processes, newest):
         if newest and use.file:
-            of = [rank for rank in ranks[newest] if rank]
-            noun = "ranks" if len(of) > 1 else "rank"
-            where = f" of {noun} {listed(of)}" if of else ""
+            shown_ranks = [rank for rank in ranks[newest] if rank]
+            noun = "ranks" if len(shown_ranks) > 1 else "rank"
+            where = f" of {noun} {listed(shown_ranks)}" if shown_ranks else ""
             yield f"`teho profile {run_id}` explains the trace of {steps_words(use)}{where}"
             return
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from teho.explain.outliers import stand_out
+from teho.explain.outliers import outlier_scores
 from teho.explain.wording import joined, span
 from teho.model.document import Cell, Column, Table
 from teho.model.finding import Threshold
@@ -53,7 +53,7 @@ def ranked(
     for column in judged:
         unit = column.unit or units[column.key]
         values = [_number(row.get(column.key)) for row in table.rows]
-        for place, score in enumerate(stand_out(values, unit, limits)):
+        for place, score in enumerate(outlier_scores(values, unit, limits)):
             word = column.less if score < 0 else column.more
             if abs(score) > 1 and word:
                 scores[place] = max(scores.get(place, 0.0), abs(score))

@@ -202,7 +202,7 @@ _GPUS = (
 
 
 def _gpu_table(summary: Summary) -> Table:
-    # A terminal has no room for all columns beside the names of nodes and the outliers.
+    # A terminal has no room for all columns next to the names of nodes and the outliers.
     several = len(summary.nodes) > 1
     return table_of_gpus(
         "gpus",

@@ -89,8 +89,8 @@ def _share(process: WatchedProcess, wall_s: float) -> dict[str, Cell]:
     """Return a share of the time of a process, with its interval if it is known."""
     cells: dict[str, Cell] = {"share_percent": 100 * wall_s / process.wall_s}
     sampled_percent = 100 * wall_s / process.seen_s
-    looks = process.independent_looks
-    interval = share_interval(sampled_percent, looks) if process.from_outside else None
+    samples = process.independent_samples
+    interval = share_interval(sampled_percent, samples) if process.from_outside else None
     if interval:
         low, high = (end * process.seen_s / process.wall_s for end in interval)
         cells |= {"interval": f"{low:.0f}–{high:.0f}", "low_percent": low, "high_percent": high}
@@ -112,9 +112,9 @@ def _how(process: WatchedProcess, processes: int) -> str:
     source = f"Python {process.python}, process {process.pid}"
     source += f" (one of {processes})" if processes > 1 else ""
     if process.from_outside:
-        looks = round(sum(seen.looks for seen in process.stacks))
+        samples = round(sum(seen.samples for seen in process.stacks))
         return (
-            f"{source}: {looks} samples of the main thread. The column 95 % CI shows confidence "
+            f"{source}: {samples} samples of the main thread. The column 95 % CI shows confidence "
             "intervals, which depend on the number of samples."
         )
     why = f": {process.why_inside}" if process.why_inside else ""

@@ -21,14 +21,14 @@ from teho.store.layout import replace_file, run_file
 from teho.store.read import run_state
 
 __all__ = [
-    "Unasked",
+    "AutomaticRun",
     "add_end",
     "add_troubles",
+    "automatic_runs",
     "is_due",
     "nearest_directory",
     "remove_stamp",
     "tidy",
-    "unasked_runs",
 ]
 
 _TIDY_S = 86_400.0
@@ -36,7 +36,7 @@ _STAMP = ".always"
 """Its time of modification is the time at which `is_due` last returned True."""
 
 
-class Unasked(NamedTuple):
+class AutomaticRun(NamedTuple):
     """A recording that `teho always` made."""
 
     directory: Path
@@ -64,16 +64,16 @@ def nearest_directory(path: Path) -> Path:
     return path
 
 
-def unasked_runs(home: Path) -> list[Unasked]:
+def automatic_runs(home: Path) -> list[AutomaticRun]:
     """Return the recordings that may be removed, oldest first: without a name and without tags.
 
     Raises:
         RecordingError: the directory of the recordings cannot be read.
     """
     return [
-        Unasked(directory, run)
+        AutomaticRun(directory, run)
         for directory, run in list_runs(home)
-        if run and run.unasked and not run.name and not run.tags
+        if run and run.is_automatic and not run.name and not run.tags
     ]
 
 
@@ -107,7 +107,7 @@ def tidy(home: Path, keep_s: float, keep_bytes: float) -> int:
     """
     removed = 0
     with contextlib.suppress(OSError, RecordingError):
-        ended = [one for one in unasked_runs(home) if one.state is not RunState.RUNNING]
+        ended = [one for one in automatic_runs(home) if one.state is not RunState.RUNNING]
         sizes = [one.used_bytes for one in ended]
         left_bytes = sum(sizes)
         oldest = datetime.now(timezone.utc) - timedelta(seconds=keep_s)

@@ -51,7 +51,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row[0]}-{row[3]}")
-def test_traps_that_are_refused(row):
+def test_requests_that_are_refused(row):
     cluster, label, needs, kind, words, source = row
     refusal = refused(plan(cluster, **needs), label)[kind]
     assert words in refusal.sentence
@@ -111,7 +111,7 @@ ADVICE = [
 
 
 @pytest.mark.parametrize("row", ADVICE, ids=lambda row: f"{row[0]}-{row[4]}")
-def test_traps_that_are_advised_on(row):
+def test_requests_with_a_warning(row):
     cluster, label, needs, without, kind, words, source = row
     advice = advised(plan(cluster, **needs), label)[kind]
     assert words in advice.sentence
@@ -120,7 +120,7 @@ def test_traps_that_are_advised_on(row):
         assert kind not in advised(plan(cluster, **without), label)
 
 
-def test_a_cluster_without_bills_gives_whole_nodes_and_nobody_pays():
+def test_a_cluster_without_bills_gives_whole_nodes_without_cost():
     lumi = CLUSTERS["lumi"]
     partitions = tuple(msgspec.structs.replace(one, billing="") for one in lumi.partitions)
     free = msgspec.structs.replace(lumi, partitions=partitions)
@@ -134,6 +134,6 @@ def test_a_good_mask_fits_a_whole_node_and_other_words_are_no_masks():
         assert "small-g" in {o.label for o in plan("lumi", command=("srun", words)).options}
 
 
-def test_masks_are_read_only_where_the_binding_is_documented():
+def test_masks_are_read_only_if_the_binding_is_documented():
     found = plan("puhti", command=("srun", RESERVED, "x"))
     assert "gpu" in {option.label for option in found.options}

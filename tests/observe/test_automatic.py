@@ -18,7 +18,7 @@ from teho.store.read import read_run, run_state
 JOB = f"{time.time_ns()}"
 SCARCE = """\
 from teho.config.settings import load_settings
-from teho.observe import unasked
+from teho.observe import automatic
 
 class Memory:
     limit_bytes = 1 << 30
@@ -29,8 +29,8 @@ class Memory:
     def read(self):
         return {{"job_memory_bytes": self.limit_bytes - (next(self.free, 0) << 20)}}
 
-unasked.MemoryCgroup = Memory
-unasked.record_unasked(load_settings(), ("teho",))
+automatic.MemoryCgroup = Memory
+automatic.record_automatically(load_settings(), ("teho",))
 """
 
 
@@ -85,7 +85,7 @@ def test_one_recorder_records_the_job_until_its_end(
     job.communicate()
     assert ended(first) == (0, "")
     run = recorded(home)
-    assert (run.unasked, run.command, run.end) == (True, ("night",), None)
+    assert (run.is_automatic, run.command, run.end) == (True, ("night",), None)
     [node] = run.nodes
     assert (node.name, node.sealed, node.allocation.job_id) == ("n1", True, JOB)
 

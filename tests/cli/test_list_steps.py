@@ -40,7 +40,7 @@ def test_a_step_is_listed_shown_and_deleted(teho, home: Path) -> None:
     assert not (home / "runs" / step["id"]).exists()
 
 
-def test_a_run_of_a_job_that_went_on(teho, home: Path) -> None:
+def test_a_run_of_a_job_that_continued(teho, home: Path) -> None:
     """As `teho run --job` leaves it after Ctrl-C: nobody knows how the job ended."""
     assert teho("run", "-q", "--", "sleep", "1.5").returncode == 0
     path = only_run(home) / "run.json"

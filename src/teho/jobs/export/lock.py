@@ -17,15 +17,15 @@ from typing import IO
 from teho.errors import StoreBusyError
 from teho.units import format_duration
 
-__all__ = ["alone"]
+__all__ = ["locked"]
 
 _LOCK = ".lock"
 _PAUSE_S = 0.5
-_HELD = frozenset({errno.EWOULDBLOCK, errno.EACCES})
+_LOCKED = frozenset({errno.EWOULDBLOCK, errno.EACCES})
 
 
 @contextmanager
-def alone(folder: Path, host: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[None]:
+def locked(folder: Path, host: str, wait_s: float, report: Callable[[str], None]) -> Iterator[None]:
     """Hold the lock of a folder. The kernel releases it with the end of the process.
 
     Some network file systems have no locks: there, two exports are not prevented.
@@ -34,7 +34,7 @@ def alone(folder: Path, host: str, wait_s: float, tell: Callable[[str], None]) -
         folder: with the progress of the exports to the store; it is made.
         host: name of the store in messages.
         wait_s: how long to wait for the other export.
-        tell: gets a sentence before the wait.
+        report: gets a sentence before the wait.
 
     Raises:
         StoreBusyError: the other export has not ended in time.
@@ -42,7 +42,7 @@ def alone(folder: Path, host: str, wait_s: float, tell: Callable[[str], None]) -
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / _LOCK).open("a") as file:
-        end_s, is_told = time.monotonic() + wait_s, False
+        end_s, is_reported = time.monotonic() + wait_s, False
         while not _locked(file):
             other = f"another `teho export` is sending to {host}"
             rest_s = end_s - time.monotonic()
@@ -52,9 +52,9 @@ def alone(folder: Path, host: str, wait_s: float, tell: Callable[[str], None]) -
                     "one export at a time",
                     "repeat the command later: it sends only the values that the store lacks",
                 )
-            if not is_told:
-                tell(f"{other}. Teho waits until it ends, at most {format_duration(wait_s)}")
-                is_told = True
+            if not is_reported:
+                report(f"{other}. Teho waits until it ends, at most {format_duration(wait_s)}")
+                is_reported = True
             time.sleep(min(_PAUSE_S, rest_s))
         yield
 
@@ -64,5 +64,5 @@ def _locked(file: IO[str]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno not in _HELD
+        return error.errno not in _LOCKED
     return True

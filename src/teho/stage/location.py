@@ -11,10 +11,10 @@ from teho.doctor.snapshot import Folder
 from teho.model.staged import FileSystem
 from teho.stage.machine import Machine, shown
 
-__all__ = ["Looked", "look"]
+__all__ = ["Location", "location_of"]
 
 
-class Looked(NamedTuple):
+class Location(NamedTuple):
     """A path on one side."""
 
     path: str
@@ -39,18 +39,18 @@ class Looked(NamedTuple):
         )
 
 
-def look(machine: Machine, path: str, *, quotas: bool = False) -> Looked:
+def location_of(machine: Machine, path: str, *, quotas: bool = False) -> Location:
     """Return what a path is; on this machine, the shell has replaced `~` already.
 
     Raises:
-        TehoError: it cannot be looked at.
+        TehoError: it cannot be read.
     """
     if not machine.host:
         path = os.path.abspath(path)  # noqa: PTH100 - the path may not be a text
-    (found,) = machine.ask("look", path, quotas=quotas)
+    (found,) = machine.ask("describe", path, quotas=quotas)
     folder = found["folder"] | {"path": shown(found["folder"]["path"])}
     folder["mounted_on"] = shown(folder["mounted_on"])
-    return Looked(
+    return Location(
         path=found["path"],
         kind=found["kind"],
         folder=msgspec.convert(folder, Folder),

@@ -22,9 +22,9 @@ from stubs.proc_tree import plant
 from support import is_gone, wait_for
 from teho.doctor.checks._processes import cores_of_process
 from teho.doctor.collect import collect_snapshot
-from teho.doctor.files import look_at, read_quotas, sample
+from teho.doctor.files import folder_facts, read_quotas, sample
 from teho.doctor.machine import cores_of_numa, gpu_files, read_clock, read_limits, threads_per_core
-from teho.doctor.python import look_into, or_missing, see
+from teho.doctor.python import or_missing, read_python, see
 from teho.doctor.snapshot import ClockState, DataSample, Folder, FrameworkReport, Proxy, Python
 from teho.launch.binding import physical_cores
 from teho.model.missing import Missing, Reason
@@ -52,7 +52,7 @@ def test_ctrl_c_ends_all_asking_processes(tmp_path: Path) -> None:
         "def hang(path, *, is_home=False):\n"
         f"    is_home and pathlib.Path({str(told)!r}).write_text(f'{{os.getpid()}} ')\n"
         "    time.sleep(1000)\n"
-        "take.look_at, take._FILES_S = hang, 900.0\n"
+        "take.folder_facts, take._FILES_S = hang, 900.0\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from teho.cli.group import run\n"
         "run(['doctor'])"
@@ -76,12 +76,12 @@ def test_ctrl_c_ends_all_asking_processes(tmp_path: Path) -> None:
 
 
 def test_a_folder_has_its_file_system(tmp_path: Path) -> None:
-    shared = look_at("/dev/shm")
+    shared = folder_facts("/dev/shm")
     assert shared.is_memory
     assert shared.mounted_on == "/dev/shm"
     (tmp_path / ".bashrc").write_text("# >>> conda initialize >>>\n")
-    home = look_at(str(tmp_path), is_home=True)
-    assert home.holds_conda_init
+    home = folder_facts(str(tmp_path), is_home=True)
+    assert home.has_conda_init
     assert not home.is_network
     witness = subprocess.run(
         ["stat", "-f", "-c", "%a %S", tmp_path], capture_output=True, text=True, check=True
@@ -111,9 +111,9 @@ def test_a_file_system_that_hangs_is_a_gap(tmp_path: Path, monkeypatch: pytest.M
     def hang(path: str, *, is_home: bool = False) -> Folder:
         if is_home:
             time.sleep(1000)
-        return look_at(path)
+        return folder_facts(path)
 
-    monkeypatch.setattr(teho.doctor.collect, "look_at", hang)
+    monkeypatch.setattr(teho.doctor.collect, "folder_facts", hang)
     monkeypatch.setattr(teho.doctor.collect, "_FILES_S", 1.0)
     snapshot = collect_snapshot(here(HOME=str(tmp_path)), data=str(tmp_path))
     home = snapshot.folders["home"]
@@ -234,7 +234,7 @@ def test_a_proxy_is_tried_and_its_password_kept() -> None:
 
 
 def asked(path: Path | str, **more: str) -> Python | Missing:
-    return or_missing(look_into(str(path), here(**more)).answer(Python))
+    return or_missing(read_python(str(path), here(**more)).answer(Python))
 
 
 def test_a_build_for_cpus_in_a_virtual_environment(tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_the_library_of_a_real_pytorch_answers_without_its_modules(torch_python:
     assert done.stdout.split() == ["0", "False"]
 
 
-def test_no_framework_is_imported_where_no_gpu_can_be(tmp_path: Path) -> None:
+def test_no_framework_is_imported_if_there_cannot_be_a_gpu(tmp_path: Path) -> None:
     python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
     fake_torch(tmp_path / "env", gpus=0)
     (tmp_path / "libnvidia-ml.so.1").write_text("no library")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_runs import BEGAN, make_run
-from teho.store.unasked import is_due, tidy, unasked_runs
+from teho.store.automatic import automatic_runs, is_due, tidy
 
 FOREVER_S = 1e9
 
@@ -28,11 +28,11 @@ def left(home: Path) -> list[str]:
 
 def test_only_recordings_that_the_user_did_not_start_are_removed(home: Path) -> None:
     make_run(home, 0)
-    make_run(home, 1, unasked=True)
-    make_run(home, 2, unasked=True, tags={"keep": "yes"})
-    make_run(home, 3, unasked=True, name="good")
-    make_run(home, 4, unasked=True)
-    assert [one.directory.name[-4:] for one in unasked_runs(home)] == ["0001", "0004"]
+    make_run(home, 1, is_automatic=True)
+    make_run(home, 2, is_automatic=True, tags={"keep": "yes"})
+    make_run(home, 3, is_automatic=True, name="good")
+    make_run(home, 4, is_automatic=True)
+    assert [one.directory.name[-4:] for one in automatic_runs(home)] == ["0001", "0004"]
     assert tidy(home, keep_s=0, keep_bytes=0) == 2
     assert left(home) == ["0000", "0002", "0003"]
 
@@ -46,13 +46,13 @@ def test_the_newest_that_fit_stay(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], keep_bytes: int, keep_h: int
 ) -> None:
     home = tmp_path_factory.mktemp("home")
-    runs = [make_run(home, number, unasked=True) for number in range(len(sizes))]
+    runs = [make_run(home, number, is_automatic=True) for number in range(len(sizes))]
     for run, size_bytes in zip(runs, sizes, strict=True):
         fill(run, size_bytes)
     # Half an hour more, because the test takes some time.
     since = BEGAN + timedelta(hours=keep_h, minutes=-30)
     keep_s = (datetime.now(timezone.utc) - since).total_seconds()
-    used = {one.directory: one.used_bytes for one in unasked_runs(home)}
+    used = {one.directory: one.used_bytes for one in automatic_runs(home)}
     removed = tidy(home, keep_s, keep_bytes)
     kept = [run for run in runs if run.exists()]
     assert kept == runs[removed:]
@@ -66,8 +66,8 @@ def test_the_newest_that_fit_stay(
 
 def test_running_jobs_and_strange_files_stay(home: Path) -> None:
     now = datetime.now(timezone.utc)
-    running = make_run(home, 0, unasked=True, elapsed_s=None, started_at=now, node="other")
-    strange = make_run(home, 1, unasked=True)
+    running = make_run(home, 0, is_automatic=True, elapsed_s=None, started_at=now, node="other")
+    strange = make_run(home, 1, is_automatic=True)
     (strange / "notes.txt").write_text("mine")
     tidy(home, keep_s=-1, keep_bytes=0)
     assert running.exists()
@@ -85,5 +85,5 @@ def test_it_is_due_once_a_day(home: Path) -> None:
 
 
 def test_no_recordings_are_no_error(home: Path) -> None:
-    assert unasked_runs(home) == []
+    assert automatic_runs(home) == []
     assert tidy(home, FOREVER_S, 0) == 0

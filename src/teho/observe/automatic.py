@@ -30,10 +30,10 @@ from teho.observe.wanted import Wanted
 from teho.observe.whole_job import begin_job
 from teho.process.json_lines import LineReader
 from teho.schedulers.registry import schedulers
-from teho.store.unasked import add_troubles, nearest_directory
+from teho.store.automatic import add_troubles, nearest_directory
 from teho.units import format_bytes
 
-__all__ = ["record_unasked"]
+__all__ = ["record_automatically"]
 
 _DESERTED_S = 2.0
 """Without processes of the job for this time, the job has ended."""
@@ -46,7 +46,7 @@ _FIRST_TO_KILL = "1000"
 """The kernel kills processes with this `oom_score_adj` before all others (proc(5))."""
 
 
-def record_unasked(settings: Settings, teho: Sequence[str]) -> None:
+def record_automatically(settings: Settings, teho: Sequence[str]) -> None:
     """Record the job of this process until it has ended.
 
     Args:
@@ -80,7 +80,12 @@ def record_unasked(settings: Settings, teho: Sequence[str]) -> None:
                 "set TEHO_HOME to a directory on another disk",
             )
         wanted = Wanted(
-            settings, (job.name or f"job {job.number}",), "", {}, settings.period_s, unasked=True
+            settings,
+            (job.name or f"job {job.number}",),
+            "",
+            {},
+            settings.period_s,
+            is_automatic=True,
         )
         recording, remote = begin_job(wanted, time.monotonic(), job, mark=None, teho=teho)
         end.remote = remote
@@ -89,7 +94,7 @@ def record_unasked(settings: Settings, teho: Sequence[str]) -> None:
             os.close(writing)  # without a supervisor, `_EndOfJob` decides
             nowhere = os.open(os.devnull, os.O_WRONLY)
             # The shell that started this process waits for it, and does not belong to the job.
-            plan = replace(recording.plan, apart=(*recording.plan.apart, os.getppid()))
+            plan = replace(recording.plan, helper_pids=(*recording.plan.helper_pids, os.getppid()))
             Recorder(plan, LineReader(reading), nowhere, recorder_end=end).run()
         if remote:
             add_troubles(recording.directory, _finish(remote, recording.run.started_at))

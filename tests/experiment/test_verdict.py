@@ -38,7 +38,7 @@ class TestTimeAlone:
             (20.0, "worth_it"),
         ],
     )
-    def test_a_gpu_beside_cores(self, speed: float, outcome: str) -> None:
+    def test_a_gpu_against_cores(self, speed: float, outcome: str) -> None:
         assert judged(cpu_8=1.0, gpu_1=speed).outcome == outcome
 
     @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ class TestPrice:
         point = judged(terms, cpu_8=1.0, gpu_1=speed)
         assert point.outcome == outcome
         assert point.verdict.endswith(f", at {price:.3g} times the price")
-        assert point.contest.price == pytest.approx(price)
+        assert point.comparison.price == pytest.approx(price)
 
-    def test_faster_but_dearer_is_said(self) -> None:
+    def test_faster_but_more_expensive_is_reported(self) -> None:
         point = judged(Terms({"cpu:8": 1.0, "gpu:1": 10.0}, {}), cpu_8=1.0, gpu_1=5.0)
         assert point.verdict.startswith(
             "8 cores are enough: 1 GPU is 5.00 times as fast (95 % confidence: "
@@ -101,9 +101,9 @@ class TestPrice:
     def test_cores_of_the_same_cost_that_were_measured(self, speed: float, outcome: str) -> None:
         # 32 cores are no more than 16 times as fast as one, and cost as much as the GPU.
         point = judged(Terms({}, {1: 32}), cpu_1=1.0, cpu_32=16.0, gpu_1=speed)
-        assert point.contest.smaller == "cpu:32"
-        assert point.contest.same_cost_is_measured
-        assert point.contest.same_cost_speed == pytest.approx(speed / 16, rel=0.01)
+        assert point.comparison.smaller == "cpu:32"
+        assert point.comparison.same_cost_is_measured
+        assert point.comparison.same_cost_speed == pytest.approx(speed / 16, rel=0.01)
         assert point.outcome == outcome
         assert (
             ". For the same price, you get 32 cores, which would be 1 times as fast"
@@ -117,7 +117,7 @@ class TestPrice:
         # One core makes the best use of itself: 32 of them could be 32 times as fast.
         point = judged(Terms({}, {1: 32}), cpu_1=1.0, cpu_2=1.6, gpu_1=speed)
         assert point.outcome == outcome
-        assert not point.contest.same_cost_is_measured
+        assert not point.comparison.same_cost_is_measured
         assert "you get 32 cores, which would be at most 20 times as fast" in point.verdict
 
     def test_cores_among_themselves_have_no_price(self) -> None:
@@ -127,17 +127,17 @@ class TestPrice:
 
 class TestWho:
     def test_the_fewest_cores_that_are_as_fast_as_any(self) -> None:
-        assert judged(cpu_1=1.0, cpu_8=1.03, gpu_1=3).contest.smaller == "cpu:1"
-        assert judged(cpu_1=1.0, cpu_8=1.07, gpu_1=3).contest.smaller == "cpu:8"
-        assert judged(cpu_1=1.0, cpu_8=0.5, gpu_1=3).contest.smaller == "cpu:1"
+        assert judged(cpu_1=1.0, cpu_8=1.03, gpu_1=3).comparison.smaller == "cpu:1"
+        assert judged(cpu_1=1.0, cpu_8=1.07, gpu_1=3).comparison.smaller == "cpu:8"
+        assert judged(cpu_1=1.0, cpu_8=0.5, gpu_1=3).comparison.smaller == "cpu:1"
 
     def test_gpus_that_add_too_little_are_not_compared(self) -> None:
-        assert judged(cpu_1=1.0, gpu_1=10, gpu_8=11).contest.larger == "gpu:1"
-        assert judged(cpu_1=1.0, gpu_1=10, gpu_8=40).contest.larger == "gpu:8"
+        assert judged(cpu_1=1.0, gpu_1=10, gpu_8=11).comparison.larger == "gpu:1"
+        assert judged(cpu_1=1.0, gpu_1=10, gpu_8=40).comparison.larger == "gpu:8"
 
     def test_of_several_core_counts_the_most_efficient_is_compared(self) -> None:
         point = judged(cpu_1=1.0, cpu_4=3.8, cpu_64=4.0)
-        assert (point.contest.larger, point.outcome) == ("cpu:4", "worth_it")
+        assert (point.comparison.larger, point.outcome) == ("cpu:4", "worth_it")
 
     def test_the_first_one_measured_is_what_the_table_counts_from(self) -> None:
         point = judged(cpu_1=1.0, cpu_2=2.0, gpu_1=10)
@@ -147,7 +147,7 @@ class TestWho:
 
 
 class TestWhatIsOut:
-    def test_a_variant_that_failed_once_is_out_and_said(self) -> None:
+    def test_a_variant_that_failed_once_is_dropped_and_reported(self) -> None:
         point = judge(runs(cpu_1=[whole(1.0)] * 3, gpu_1=[whole(0.1), broken(), whole(0.1)]), FREE)
         assert point.outcome == "not_enough_evidence"
         assert point.verdict == "Not enough evidence: only 1 core could be measured"
@@ -175,7 +175,7 @@ class TestWhatIsOut:
         (gpu,) = [one for one in point.variants if one.why]
         assert (gpu.name, "`--full` compares whole runs" in gpu.why) == ("gpu:1", True)
         assert point.measure == "pace"
-        assert point.contest.larger == "cpu:2"
+        assert point.comparison.larger == "cpu:2"
 
     def test_who_counts_other_steps_is_out(self) -> None:
         batches = [paced(500, unit="batch")] * 3
@@ -195,8 +195,8 @@ class TestWhatIsOut:
         without = judge(others, FREE)
         failing = [whole(of_it)] * (at % len(speeds)) + [replace(whole(of_it), why="it failed")]
         point = judge({**others, place("cpu:4"): failing}, FREE)
-        assert (point.outcome, point.verdict, point.contest) == (
-            without.outcome, without.verdict, without.contest,
+        assert (point.outcome, point.verdict, point.comparison) == (
+            without.outcome, without.verdict, without.comparison,
         )  # fmt: skip
 
 
@@ -215,8 +215,8 @@ class TestUnits:
                   FREE)
             for names in (by_name, order)
         )  # fmt: skip
-        assert (one.outcome, one.verdict, one.contest) == (
-            other.outcome, other.verdict, other.contest,
+        assert (one.outcome, one.verdict, one.comparison) == (
+            other.outcome, other.verdict, other.comparison,
         )  # fmt: skip
 
     @given(SPEEDS, st.floats(1e-6, 1e6))
@@ -229,9 +229,9 @@ class TestUnits:
                    for name, own in zip(names, zip(*speeds, strict=True), strict=True)}, FREE)
             for times in (1.0, factor)
         )  # fmt: skip
-        if one.contest and other.contest and one.contest.larger == other.contest.larger:
-            assert one.contest.speed.times == pytest.approx(other.contest.speed.times)
-            assert one.contest.speed.low == pytest.approx(other.contest.speed.low)
+        if one.comparison and other.comparison and one.comparison.larger == other.comparison.larger:
+            assert one.comparison.speed.times == pytest.approx(other.comparison.speed.times)
+            assert one.comparison.speed.low == pytest.approx(other.comparison.speed.low)
 
     def test_steps_and_whole_runs_say_the_same(self) -> None:
         steps = judge(
@@ -246,7 +246,7 @@ class TestUnits:
         large = [paced(50, samples_per_step=64.0)] * 3
         point = judge(runs(cpu_1=small, gpu_1=large), FREE)
         assert point.unit == "sample"
-        assert point.contest.speed.times == pytest.approx(4.0)
+        assert point.comparison.speed.times == pytest.approx(4.0)
 
 
 class TestBreakEven:
