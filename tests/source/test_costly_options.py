@@ -451,7 +451,7 @@ class TestTable:
                 continue
             assert one.what, one.name
             assert one.why, one.name
-            assert one.advice.endswith("."), one.name
+            assert one.advice.removesuffix("{auc}").endswith("."), one.name
             assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
             assert one.files or one.lines or one.is_on_stacks or one.is_slow_call, one.name
 

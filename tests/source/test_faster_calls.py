@@ -260,6 +260,19 @@ FOUND = [
     ("t = lightning.Trainer(detect_anomaly=True)", "anomalies_by_lightning", "remove"),
     ("t = lightning.Trainer(profiler='advanced')", "profiled_by_lightning", "Remove"),
     ("d = file.create_dataset('a', shape=(9, 9), chunks=(1, 1))", "hdf5_chunks_of_one", "True"),
+    # ---- sums and windows, pixels ----
+    ("x = scipy.stats.gamma(2.0, scale=s).rvs(random_state=rng)", "distribution_made_for_each_draw",
+     "`rng.gamma(shape, scale)`"),
+    ("x = sum(parts, [])", "lists_added_up", "`list(itertools.chain.from_iterable(parts))`"),
+    ("x = [v[:i + 1].sum() for i in range(len(v))]", "sums_from_start", "`np.cumsum(v)`"),
+    ("x = [v[i:i + 50].mean() for i in range(len(v) - 49)]", "windows_one_by_one",
+     "sliding_window_view(v, 50)"),
+    ("x = np.array([np.median(v[i:i + w]) for i in range(0, n, 2)])",
+     "windows_one_by_one_by_function", "sliding_window_view(v, w)"),
+    ("x = np.digitize(v, np.linspace(0, 1, 101))", "equal_bins_searched",
+     "`np.floor((v - 0) / (1 - 0) * (101 - 1)).astype(int) + 1`"),
+    ("x = image.getpixel((i, j))", "pixels_read_one_by_one", "np.asarray(image)"),
+    ("image.putpixel((i, j), color)", "pixels_written_one_by_one", "Image.fromarray(pixels)"),
 ]  # fmt: skip
 
 
@@ -406,13 +419,21 @@ CLEAN = [
     "x = rng.choice(n, 1000, p=weights)",
     "x = rng.choice(n, size=1000, p=weights)",
     "x = rng.choice(n)",
-    (
-        "def draw(pheromone):\n    weights = [one ** 2 for one in pheromone]\n"
-        "    return random.choices(names, weights)"
-    ),
+    "def draw(grid):\n    weights = [one ** 2 for one in grid]\n    random.choices(names, weights)",
     "x = random.choices(names, weights, k=1000)",
     "x = random.choices(names, cum_weights=sums)",
     "x = random.choices(names)",
+    # ---- sums and windows ----
+    "x = scipy.stats.gamma(2.0, scale=s).rvs(size=1000)",
+    "x = scipy.stats.gamma(2.0, scale=s).pdf(x)",
+    "x = sum(numbers)",
+    "x = sum(numbers, 0)",
+    "x = [v[:i + 1].sum() for i in places]",
+    "x = [v[a:b].mean() for a, b in pairs]",
+    "x = [v[i:i + 50].mean() * w[i] for i in range(n)]",
+    "x = [v[i:i + n[i]].mean() for i in range(n)]",
+    "x = np.digitize(v, edges)",
+    "x = np.digitize(v, np.linspace(0, 1, 101), right=True)",
     # ---- distances, optimisation ----
     "d = cdist(a, b)",
     "d = cdist(a, b, 'cosine')",

@@ -36,11 +36,13 @@ def value_of(option: Option, use: Use) -> Value | None:
             return _named(words[word], f"{word}={file.text_of(words[word])}", use)
     if option.position is not None and len(use.arguments) > option.position:
         argument = use.arguments[option.position]
+        if option.here and option.position < 2 and not option.keywords:
+            return Value(argument, file.text_of(use.node), use.node.lineno)
         is_whole = isinstance(use.node, ast.Assign) or option.position == 0
         return _named(argument, file.text_of(use.node if is_whole else argument), use)
     if option.keywords or option.position is not None:
         return None
-    is_method = use.name.startswith(".")
+    is_method = use.name.startswith(".") and not option.here
     text = f"{use.name}()" if is_method else file.text_of(use.node)
     return Value(use.node, text, use.node.lineno)
 

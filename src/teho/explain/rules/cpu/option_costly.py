@@ -11,6 +11,7 @@ that is known before. The file `costly_options.toml` lists the options.
 
 from __future__ import annotations
 
+import ast
 import re
 
 import msgspec
@@ -174,6 +175,8 @@ def _noun(text: str) -> str:
 
     `LIMIT ? OFFSET ?` is a clause of a query, and `x == y` a comparison.
     """
+    if _is_call(text):
+        return "call"
     if " == " in text:
         return "comparison"
     if _OPTION.match(text):
@@ -183,3 +186,10 @@ def _noun(text: str) -> str:
     if _LINE.match(text):
         return "line"
     return "setting" if " = " in text else "call"
+
+
+def _is_call(text: str) -> bool:
+    try:
+        return isinstance(ast.parse(text, mode="eval").body, ast.Call)
+    except SyntaxError:  # a long call is cut
+        return text.count("(") > text.count(")")
