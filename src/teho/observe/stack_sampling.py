@@ -12,7 +12,8 @@ from teho.process.child import close_descriptors, fork_child, wait_for_exit
 
 __all__ = ["StackSampling"]
 
-_END_S = 2.0
+_END_S = 5.0
+"""The search in the source takes up to 3 s on busy cores, and its lines are written at its end."""
 
 
 class StackSampling:
