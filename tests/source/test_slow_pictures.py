@@ -42,9 +42,11 @@ def test_the_words():
     [
         ("with Image.open(path) as sheet:", f"    {CROP}", "sheet.crop(box)", True),
         ("", "piece = Image.open(path).crop(box)", "Image.open(path).crop(box)", True),
-        (OPEN, "a = np.asarray(sheet)[box]", "np.asarray(sheet)", True),
+        (OPEN, "a = np.asarray(sheet.crop(box))", "sheet.crop(box)", True),
         (OPEN, f"{CROP}; piece.save(out)", "sheet.crop(box)", True),
         # ---- which look like it ----
+        # `work_repeated` finds this one.
+        ("", "a = np.asarray(Image.open(path))[box]", "np.asarray(Image.open(path))", False),
         ("sheet = Image.open(paths[k])", CROP, "sheet.crop(box)", False),
         ("sheet = Image.open(box)", CROP, "sheet.crop(box)", False),
         (OPEN, f"sheet.thumbnail((64, 64)); {CROP}", "sheet.crop(box)", False),

@@ -66,10 +66,20 @@ def find_picture_decoded_again(levels: Sequence[Level], purity: Purity) -> Costl
                 return None
             if at == number and _is_written(opened, loop):
                 return None
+            if _is_repeated(levels, at, loop, purity):
+                return None  # the rule work_repeated says more
             return _found(opened, level, levels[at], loop)
         if levels[at].caller:
             return None
     return None
+
+
+def _is_repeated(levels: Sequence[Level], at: int, loop: Loop, purity: Purity) -> bool:
+    """Return whether the whole expression gives the same result in each iteration."""
+    level = levels[-1]
+    if not isinstance(level.node, ast.Call) or not purity.is_pure(level.node, level.place):
+        return False
+    return Inputs(levels, at, loop, purity).of_call(len(levels) - 1) is Value.SAME
 
 
 def _opened(level: Level, purity: Purity) -> _Opened | None:

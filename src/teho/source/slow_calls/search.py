@@ -26,7 +26,6 @@ from teho.source.slow_calls.hashes import find_colliding_hash
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.jacobians import find_dense_jacobian
-from teho.source.slow_calls.likes import find_text_searches
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.paging import find_paging
@@ -74,7 +73,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_large_chunks(levels, frames, purity),
         find_empty_groups(levels, frames),
         find_picture_decoded_again(levels, purity),
-        find_text_searches(levels),
         find_colliding_hash(levels, purity),
         find_split_request(levels, purity),
         find_whole_arrays(levels, purity.program),
