@@ -39,7 +39,6 @@ from sklearn.metrics import silhouette_score
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVC
-from transformers import AutoModel
 """
 INSTALLED = frozenset(
     ("datasets", "h5py", "jax", "joblib", "lightning", "matplotlib", "networkx", "numpy",
@@ -244,7 +243,7 @@ FOUND = [
     ("c = nx.eigenvector_centrality(g)", "centrality_by_passes", "_numpy(g)"),
     ("plt.savefig(path, dpi=600)", "pixels_very_many", "`dpi=100`"),
     ("ax.pcolor(x)", "cells_drawn_one_by_one", "pcolormesh"),
-    # ---- Polars, JAX, language models, data sets ----
+    # ---- Polars, JAX, Lightning, data sets ----
     ("y = df.with_columns(pl.col('a').map_elements(lambda x: 2 * x + 1))",
      "polars_formula_by_value", "`2 * pl.col('a') + 1`"),
     ("y = pl.read_csv(path).filter(pl.col('a') > 5)", "polars_read_before_selecting", ".collect()"),
@@ -253,9 +252,6 @@ FOUND = [
     ("d = d.map(tokenize, load_from_cache_file=False)", "mapped_without_cache", "Remove"),
     ("datasets.disable_caching()", "datasets_without_cache", "Remove"),
     ("d = datasets.load_dataset(name, download_mode='force_redownload')", "data_downloaded_again",
-     "Remove"),
-    ("m = AutoModel.from_pretrained(name, attn_implementation='eager')", "attention_eager", "sdpa"),
-    ("m = AutoModel.from_pretrained(name, output_attentions=True)", "attention_weights_returned",
      "Remove"),
     ("t = lightning.Trainer(detect_anomaly=True)", "anomalies_by_lightning", "remove"),
     ("t = lightning.Trainer(profiler='advanced')", "profiled_by_lightning", "Remove"),
@@ -472,7 +468,7 @@ CLEAN = [
     "c = nx.eigenvector_centrality_numpy(g)",
     "plt.savefig(path, dpi=150)",
     "ax.pcolormesh(x)",
-    # ---- Polars, JAX, language models, data sets ----
+    # ---- Polars, JAX, Lightning, data sets ----
     "y = df.with_columns(pl.col('a').map_elements(lookup))",
     "y = df.with_columns(2 * pl.col('a') + 1)",
     "y = pl.read_csv(path)",
@@ -480,9 +476,6 @@ CLEAN = [
     "jax.config.update('jax_disable_jit', False)",
     "d = d.map(tokenize)",
     "d = datasets.load_dataset(name)",
-    "m = AutoModel.from_pretrained(name)",
-    "m = AutoModel.from_pretrained(name, output_attentions=True)\nprint(m(x).attentions)",
-    "m = AutoModel.from_pretrained(name, attn_implementation='eager')\nm(output_attentions=1)",
     "t = lightning.Trainer(profiler=None)",
     "d = file.create_dataset('a', shape=(9, 9), chunks=(1, 64))",
     "d = file.create_dataset('a', shape=(9, 9), chunks=True)",
