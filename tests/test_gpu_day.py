@@ -120,7 +120,7 @@ def test_a_rehearsal_needs_no_network(request, rehearsal) -> None:
     assert {path.stem for path in folder.glob("*.json")} == stages_that_run(request)
 
 
-@pytest.mark.drawn(2, always=("truth",))
+@pytest.mark.drawn(1, always=("truth",))
 @pytest.mark.parametrize("name", STAGES)
 def test_each_stage_leaves_its_file_and_its_section(name: str, rehearsal) -> None:
     folder, _ = rehearsal
