@@ -25,8 +25,8 @@ ARRAY = "sleep 1; exit $((${SLURM_ARRAY_TASK_ID:-$SGE_TASK_ID} == 2))"
 STEPS = """\
 import time, teho
 for _ in range(10**6):
-    sum(range(200_000))
-    time.sleep(0.01)
+    sum(range(500_000))
+    time.sleep(0.005)
     teho.step()"""
 CHECKPOINTS = """\
 if [ -n "$SLURM_RESTART_COUNT" ] || [ "$RESTARTED" = 1 ]; then echo again; exit 0; fi
