@@ -29,9 +29,9 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counted: list[int] = []
     share = parallel_map._Share
 
-    def start(*arguments: object) -> object:
+    def start(*arguments: object, **options: object) -> object:
         counted.append(1)
-        return share(*arguments)
+        return share(*arguments, **options)
 
     monkeypatch.setattr(parallel_map, "_Share", start)
     monkeypatch.setattr(parallel_map, "_may_fork", lambda: True)
