@@ -296,7 +296,7 @@ def test_each_word_of_an_advice_is_known(name):
     words = {word for _, word, _, _ in string.Formatter().parse(one.advice) if word}
     groups = {
         group
-        for text in (one.value, one.first, one.of, one.inside)
+        for text in (one.value, one.first, one.object, one.inside)
         for group in re.compile(text).groupindex
     }
     makers = {"option", "at", "object", "first", "second", "third", "applied"}

@@ -32,7 +32,7 @@ def is_around(option: Option, use: Use, parents: Parents, program: Program) -> b
     """Return whether a call, and what is around it, fits an option."""
     if option.arguments is not None and len(use.arguments) > option.arguments:
         return False
-    if option.of and not fits((option.of,), _object(use, program)):
+    if option.object and not fits((option.object,), _object(use, program)):
         return False
     if option.first and not fits((option.first,), _first(use, program)):
         return False
@@ -56,7 +56,7 @@ def words_of(
     matches = (
         re.fullmatch(option.value, value) if option.value else None,
         _match_around(option, use, parents) if option.inside else None,
-        re.fullmatch(option.of, _object(use, program)) if option.of else None,
+        re.fullmatch(option.object, _object(use, program)) if option.object else None,
         re.fullmatch(option.first, _first(use, program)) if option.first else None,
     )
     for match in matches:

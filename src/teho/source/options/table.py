@@ -31,7 +31,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     without: tuple[str, ...] = ()
     arguments: Union[int, None] = None
     first: str = ""
-    of: str = ""
+    object: str = ""
     inside: str = ""
     used: tuple[int, ...] = ()
     item: Union[int, None] = None
