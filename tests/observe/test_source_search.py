@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,6 +15,7 @@ from teho.model.stack import Frame
 from teho.observe import source_search
 from teho.observe.option_lines import SearchBudget
 from teho.observe.source_search import source_lines
+from teho.observe.stack_lines import StackLines
 from teho.source.parsed import parsed
 from teho.store.stacks import read_stacks
 
@@ -234,3 +237,33 @@ def test_other_processes_on_the_cores_take_no_cpu_time_of_the_search():
     while time.thread_time() < end_s:
         pass
     assert budget.is_spent
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_an_option_that_needs_all_files_if_no_sample_has_a_library(tmp_path, is_known):
+    source = (
+        b"import numpy as np\n"
+        b"hours = np.arange(900).astype(np.longdouble)\n"
+        b"for k in range(900):\n"
+        b"    place = np.sin(k * hours)\n"
+        b"print(place.astype(float))\n"
+    )
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    (packages / "numpy").mkdir(parents=True)
+    sine = Frame(str(tmp_path / "run.py"), "<module>", 4, "np.sin(k * hours)")
+    lines = source_lines(
+        {("rank 0", 100): Counter({0: 1000})},
+        [(sine,)],
+        {sine: 0},
+        lambda *_: source.split(b"\n"),
+        [str(packages)] if is_known else [],
+    )
+    names = [option["name"] for line in lines for option in line.get("costly_options", ())]
+    assert ("extended_precision" in names) is is_known
+
+
+def test_the_folder_of_a_library_that_a_process_has_loaded(tmp_path):
+    lines = StackLines(tmp_path)
+    lines._find_packages(os.getpid())
+    folder = Path(msgspec._core.__file__).resolve().parents[1]
+    assert str(folder) in lines._packages

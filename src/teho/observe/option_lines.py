@@ -52,6 +52,7 @@ def option_lines(
     read: Callable[[int, str], list[bytes]],
     parse: Parse,
     budget: SearchBudget,
+    packages: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """Yield the costly options of each process, as the file of the stack sampler has them.
 
@@ -62,6 +63,7 @@ def option_lines(
         read: returns the lines of a file as a process sees it.
         parse: parses the content of a file.
         budget: the time for the search.
+        packages: folders with libraries that the processes have loaded.
     """
     seen = {
         key: [stacks[stack] for stack in of_process if stack >= 0]
@@ -78,7 +80,7 @@ def option_lines(
             return b"\n".join(read(pids[path], path)) or False
         return content_of(path)
 
-    own = OwnFiles(sorted(pids), content, cache(lambda: _installed(numbers)), parse)
+    own = OwnFiles(sorted(pids), content, cache(lambda: _installed(numbers, packages)), parse)
     search = OptionSearch(own)
     for (process, _), of_process in seen.items():
         if budget.is_spent:
@@ -111,9 +113,10 @@ def content_of(path: str) -> bytes | bool | None:
         return False
 
 
-def _installed(frames: Iterable[Frame]) -> frozenset[str]:
-    """Return the names of the installed modules, as far as stacks show their folders."""
+def _installed(frames: Iterable[Frame], packages: Iterable[str]) -> frozenset[str]:
+    """Return the names of the installed modules, as far as their folders are known."""
     folders = {match[1] for frame in frames if (match := _PACKAGES.match(frame.file))}
+    folders.update(packages)
     return frozenset(one.partition(".")[0] for folder in folders for one in _names_in(folder))
 
 

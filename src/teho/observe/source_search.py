@@ -48,6 +48,7 @@ def source_lines(
     stacks: Sequence[Sequence[Frame]],
     numbers: Mapping[Frame, int],
     read: Callable[[int, str], list[bytes]],
+    packages: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """Yield lines for the file of the stack sampler.
 
@@ -60,6 +61,7 @@ def source_lines(
         stacks: the frames of each stack, innermost frame first.
         numbers: frame -> its number in the file.
         read: returns the lines of a file as a process sees it.
+        packages: folders with libraries that the processes have loaded.
     """
     budget = SearchBudget(_MOST_CPU_S, _MOST_S)
     own = {frame.file for frame in numbers if not is_library(frame.file)}
@@ -107,7 +109,7 @@ def source_lines(
             yield {"process": process, "missing_indexes": list(missing.values())}
         if slow:
             yield {"process": process, "costly_options": list(slow.values())}
-    yield from option_lines(times, stacks, numbers, read, parse, budget)
+    yield from option_lines(times, stacks, numbers, read, parse, budget, packages)
 
 
 def _in_loops(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -25,6 +26,9 @@ _MOST_STACKS = 50_000
 _MOST_LINES = 20
 """Number of lines from which the text of an expression is taken."""
 _LONGEST_FILE = 1 << 22
+_PACKAGES = re.compile(rb"(/\S*/(?:site|dist)-packages)/")
+_MOST_TRIES = 5
+"""How often the memory map of a process is read until it has a library."""
 
 
 class StackLines:
@@ -43,6 +47,9 @@ class StackLines:
         """The frames, by their numbers."""
         self._times: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
         """Process and its pid -> stack -> its time, in ms."""
+        self._packages: set[str] = set()
+        """Folders with libraries that the processes have loaded."""
+        self._tries: Counter[int] = Counter()
         self._size = 0
         self._is_full = False
         self._process = ""
@@ -120,6 +127,7 @@ class StackLines:
         if not seen or self._is_full:
             return
         self._process = process
+        self._find_packages(pid)
         by_stack: dict[int, dict[str, list[float]]] = {}
         for (key, state), (samples, wall_s) in seen.items():
             number = self._stack(pid, key)
@@ -132,6 +140,19 @@ class StackLines:
             for (code, offset), counts in watched.items()
         }
         self._append({"process": process, **figures, "seen": by_stack, "stayed": stayed})
+
+    def _find_packages(self, pid: int) -> None:
+        """Find the folders of a process's libraries, also if no sample has a function of them."""
+        if self._tries[pid] >= _MOST_TRIES:
+            return
+        self._tries[pid] += 1
+        try:
+            content = Path(f"/proc/{pid}/maps").read_bytes()
+        except OSError:  # it has ended
+            return
+        if found := {os.fsdecode(one) for one in _PACKAGES.findall(content)}:
+            self._packages |= found
+            self._tries[pid] = _MOST_TRIES
 
     def _append(self, line: dict[str, Any]) -> None:
         if not self._is_full:
@@ -198,7 +219,9 @@ class StackLines:
         stacks = [[self._places[number] for number in numbers] for numbers in self._stacks]
         numbers = {frame: number for number, frame in enumerate(self._places)}
         try:
-            for line in source_lines(self._times, stacks, numbers, _lines_of):
+            for line in source_lines(
+                self._times, stacks, numbers, _lines_of, sorted(self._packages)
+            ):
                 self._append(line)
         except Exception as error:  # noqa: BLE001 - the source may be anything
             self._append({"not_searched": f"{type(error).__name__}: {error}"})
