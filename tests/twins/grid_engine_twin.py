@@ -32,7 +32,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,6 +55,10 @@ USER = "nobody"
 CELL = "default"
 PATIENCE_S = 60.0
 """A noisy machine may take long; a daemon that is not there after this is not coming."""
+_ACTIVE = "spool/execd/*/active_jobs/*"
+"""The folders of the jobs that an execution daemon runs: `13.1`."""
+_LOST_CHECKS = 3
+"""A job is sent again if it was lost in as many checks in a row."""
 
 # Ends its daemon when the pipe closes, so that nothing stays behind a test that is killed.
 # Not by SIGTERM: the queue master spins for nine seconds to save what is thrown away.
@@ -138,6 +144,21 @@ class GridEngine(Running):
             timeout=patience_s,
             check=False,
         )
+
+    def send_lost_jobs_again(self, ended: threading.Event) -> None:
+        """Send jobs again that run for the master, but for no execution daemon, until an event.
+
+        A job that asks to be queued again (exit status 99) may get lost: the master sends it back
+        to a daemon that has not removed it yet. Grid Engine itself notices this after five minutes.
+        """
+        lost: Counter[str] = Counter()
+        while not ended.wait(5.0):
+            active = {one.name.partition(".")[0] for one in self.root.glob(_ACTIVE)}
+            rows = self.ask("qstat", "-u", "*", "-s", "r").stdout.splitlines()[2:]
+            for job in {row.split()[0] for row in rows if row.strip()}:
+                lost[job] = 0 if job in active else lost[job] + 1
+                if lost[job] == _LOST_CHECKS:
+                    self.ask(str(PROGRAMS / "qmod"), "-rj", job)
 
     def stop(self) -> None:
         """End every job, then the daemons; to be called twice does no harm."""

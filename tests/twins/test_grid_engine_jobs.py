@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import tarfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -135,8 +136,13 @@ OTHERS = {
 @pytest.fixture(scope="module")
 def ended(arc4: GridEngineTwin) -> dict[str, Ended]:
     every = {**CASES, **OTHERS}
-    with ThreadPoolExecutor(len(every)) as threads:
-        runs = threads.map(lambda item: _run(arc4, *item), every.items())
+    over = threading.Event()
+    with ThreadPoolExecutor(len(every) + 1) as threads:
+        threads.submit(arc4.send_lost_jobs_again, over)
+        try:
+            runs = list(threads.map(lambda item: _run(arc4, *item), every.items()))
+        finally:
+            over.set()
         return dict(zip(every, runs, strict=True))
 
 
@@ -146,8 +152,7 @@ def _run(arc4: GridEngineTwin, name: str, case: Case) -> Ended:
     _write(arc4, folder, case)
     argv = ("qsub", "-sync", "y", "-v", f"BASH_ENV={folder}/setup", "job.sh")
     try:
-        # On a busy machine a job may get lost on its way to the execution daemon: it is sent again
-        # after five minutes.
+        # On a busy machine a job may get lost on its way to the execution daemon.
         done = arc4.ask(*argv, cwd=folder, patience_s=420.0)
     except subprocess.TimeoutExpired:
         pytest.fail(f"{name} has not ended:\n{arc4.ask('qstat', '-f', '-u', '*').stdout}")
