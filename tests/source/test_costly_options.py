@@ -451,7 +451,9 @@ class TestTable:
                 continue
             assert one.what, one.name
             assert one.why, one.name
-            assert one.advice.removesuffix("{auc}").endswith("."), one.name
+            assert "{" not in one.what, one.name
+            assert "{" not in one.why or one.columns, one.name  # no other words are put into it
+            assert one.advice.endswith("."), one.name
             assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
             assert one.files or one.lines or one.is_on_stacks or one.is_slow_call, one.name
 
