@@ -472,7 +472,7 @@ class TestJacobians:
 class TestColumns:
     READ = own("self.table[index]", 39, "__getitem__")
     DECODE = (of_library("datasets/formatting/formatting.py", "PythonArrowExtractor.extract_row"),)
-    WORDS = {  # noqa: RUF012
+    WORDS = {  # noqa: RUF012 - no test changes it
         "file": "train.py", "line": "33", "used": "'dose', 'summary'", "old": "load_from_disk(x)",
         "new": "load_from_disk(x).select_columns(['dose', 'summary'])",
     }  # fmt: skip

@@ -8,7 +8,7 @@ from noting import NOTES, STEPS, leave, note_environment
 
 if __name__ == "__main__":
     import train_ddp
-    import without_compiler  # noqa: F401
+    import without_compiler  # noqa: F401 - its import makes PyTorch start faster
 
     note_environment()
     # The model lives until `leave`. At its end, on a busy machine, PyTorch 2.13 may wait for ever:

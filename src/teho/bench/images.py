@@ -156,6 +156,7 @@ def sized(own: ImageSizes, requested: RequestedSizes) -> ImageSizes:
     Raises:
         InputError: a chosen setting cannot have an effect of its own.
     """
+    # The two classes have the same fields, in the same order; mypy sees only their union.
     found = ImageSizes(
         *(theirs or mine for mine, theirs in zip(own, requested, strict=True))  # type: ignore[arg-type]
     )

@@ -52,6 +52,7 @@ class _Commands(click.Group):
             )
         return super().resolve_command(ctx, args)
 
+    # `ctx` belongs to the signature of click.
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         formatter.write(overview(formatter.width))
 

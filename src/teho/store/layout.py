@@ -179,7 +179,7 @@ def live_parts(run: Path, node: str) -> list[Path]:
     # All nodes share the folder: with paths, listing it for each of a thousand nodes takes long.
     names: list[str] = []
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-        names = [name for name in os.listdir(live) if name.startswith(begin)]  # noqa: PTH208
+        names = [name for name in os.listdir(live) if name.startswith(begin)]  # noqa: PTH208 - as above
     parts: dict[str, Path] = {}
     for name in sorted(names):
         number, _, kind = name.removeprefix(begin).partition(".")

@@ -78,8 +78,10 @@ def _words_in(advice: str) -> frozenset[str]:
 
 def _object_of(use: Use) -> ast.expr | None:
     """Return the object whose method is called; None: it is no method."""
-    is_method = isinstance(use.node, ast.Call) and isinstance(use.node.func, ast.Attribute)
-    return use.node.func.value if is_method else None  # type: ignore[union-attr]
+    match use.node:
+        case ast.Call(func=ast.Attribute(value=value)):
+            return value
+    return None
 
 
 def _object(use: Use, program: Program) -> str:

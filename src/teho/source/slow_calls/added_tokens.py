@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
-from teho.model.stack import Frame
 from teho.source.counts import may_iterate
 from teho.source.parsed import Loop, dotted_name, root_name
 from teho.source.program import Place
 from teho.source.purity import Purity
+from teho.source.slow_calls.loop_parts import rewritten_loop
 from teho.source.stack import Level
 
 __all__ = ["find_added_tokens"]
@@ -54,20 +54,12 @@ def find_added_tokens(levels: Sequence[Level], purity: Purity) -> CostlyOption |
     if not name:
         return None
     words = _with_all(call, name)
-    return CostlyOption(
-        name="tokens_added_singly",
-        at=Frame(level.frame.file, level.frame.function, call.lineno, level.file.text_of(call)),
-        lines=(level.frame,),
-        words={
-            "file": level.frame.file.rpartition("/")[2],
-            "loop": str(loop.line),
-            "line": str(statement.lineno),
-            "last": str(loop.last),
-            "before": f"{name} = []",
-            "new": f"{name}.append({ast.unparse(token)})",
-            "after": ast.unparse(statement).replace(ast.unparse(call), words),
-        },
-    )
+    code = {
+        "before": f"{name} = []",
+        "new": f"{name}.append({ast.unparse(token)})",
+        "after": ast.unparse(statement).replace(ast.unparse(call), words),
+    }
+    return rewritten_loop("tokens_added_singly", level, call, statement, loop, code)
 
 
 def _is_of_library(level: Level) -> bool:

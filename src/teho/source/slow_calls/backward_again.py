@@ -11,12 +11,16 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
-from teho.model.stack import Frame
 from teho.source.counts import may_iterate
 from teho.source.parsed import Loop
 from teho.source.program import Place
 from teho.source.purity import Purity
-from teho.source.slow_calls.loop_parts import depends_on, names_in, statements_of
+from teho.source.slow_calls.loop_parts import (
+    depends_on,
+    names_in,
+    rewritten_loop,
+    statements_of,
+)
 from teho.source.stack import Level
 
 __all__ = ["find_backward_again"]
@@ -151,20 +155,12 @@ def _found(call: ast.Call, statement: ast.Expr, loop: Loop, level: Level) -> Cos
     name = next(_unused(level), "")
     if not name or not isinstance(call.func, ast.Attribute):
         return None
-    return CostlyOption(
-        name="backward_through_all_parts",
-        at=Frame(level.frame.file, level.frame.function, call.lineno, level.file.text_of(call)),
-        lines=(level.frame,),
-        words={
-            "file": level.frame.file.rpartition("/")[2],
-            "loop": str(loop.line),
-            "line": str(statement.lineno),
-            "last": str(loop.last),
-            "before": f"{name} = 0.0",
-            "new": f"{name} = {name} + {ast.unparse(call.func.value)}",
-            "after": f"{name}.backward()",
-        },
-    )
+    code = {
+        "before": f"{name} = 0.0",
+        "new": f"{name} = {name} + {ast.unparse(call.func.value)}",
+        "after": f"{name}.backward()",
+    }
+    return rewritten_loop("backward_through_all_parts", level, call, statement, loop, code)
 
 
 def _unused(level: Level) -> Iterator[str]:

@@ -11,11 +11,10 @@ import re
 from collections.abc import Sequence
 
 from teho.model.in_source import CostlyOption
-from teho.model.stack import Frame
 from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop
 from teho.source.purity import Purity
-from teho.source.slow_calls.loop_parts import has_jit, imported_name, loads_of
+from teho.source.slow_calls.loop_parts import has_jit, imported_name, loads_of, rewritten_loop
 from teho.source.stack import Level
 
 __all__ = ["find_filled_array"]
@@ -46,20 +45,12 @@ def find_filled_array(levels: Sequence[Level], purity: Purity) -> CostlyOption |
     index = target.slice if isinstance(target, ast.Subscript) else target
     numpy = imported_name("numpy", level.function, "numpy")
     jax = imported_name("jax.numpy", level.function, "jax.numpy")
-    return CostlyOption(
-        name="jax_array_filled",
-        at=Frame(level.frame.file, level.frame.function, call.lineno, level.file.text_of(call)),
-        lines=(level.frame,),
-        words={
-            "file": level.frame.file.rpartition("/")[2],
-            "loop": str(loop.line),
-            "line": str(statement.lineno),
-            "last": str(loop.last),
-            "before": f"{array} = {numpy}.array({array})",
-            "new": f"{array}[{ast.unparse(index)}] = {ast.unparse(call.args[0])}",
-            "after": f"{array} = {jax}.asarray({array})",
-        },
-    )
+    code = {
+        "before": f"{array} = {numpy}.array({array})",
+        "new": f"{array}[{ast.unparse(index)}] = {ast.unparse(call.args[0])}",
+        "after": f"{array} = {jax}.asarray({array})",
+    }
+    return rewritten_loop("jax_array_filled", level, call, statement, loop, code)
 
 
 def _array(node: ast.expr | None) -> str:

@@ -5,10 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from teho.model.in_source import CostlyOption
+from teho.model.stack import Frame
 from teho.source.changes import named_values
-from teho.source.parsed import Function, root_name
+from teho.source.parsed import Function, Loop, root_name
+from teho.source.stack import Level
 
-__all__ = ["depends_on", "has_jit", "imported_name", "loads_of", "names_in", "statements_of"]
+__all__ = [
+    "depends_on",
+    "has_jit",
+    "imported_name",
+    "loads_of",
+    "names_in",
+    "rewritten_loop",
+    "statements_of",
+]
 
 _DEEPEST = 6
 _COMPILES = ("jit", "vmap", "pmap", "scan", "grad", "checkpoint", "remat")
@@ -63,6 +74,34 @@ def depends_on(node: ast.AST, wanted: set[str], nodes: Sequence[ast.AST], depth:
         if root_name(target) in names and value is not node
     ]
     return any(depends_on(value, wanted, nodes, depth + 1) for value in values)
+
+
+def rewritten_loop(
+    name: str, level: Level, call: ast.Call, statement: ast.stmt, loop: Loop, code: dict[str, str]
+) -> CostlyOption:
+    """Return an option whose advice changes a statement of a loop, and adds lines around the loop.
+
+    Args:
+        name: the option.
+        level: the function with the loop.
+        call: the slow call.
+        statement: the statement with the call.
+        loop: the loop.
+        code: `before` and `after` the loop, and the `new` statement.
+    """
+    frame = level.frame
+    return CostlyOption(
+        name=name,
+        at=Frame(frame.file, frame.function, call.lineno, level.file.text_of(call)),
+        lines=(frame,),
+        words={
+            "file": frame.file.rpartition("/")[2],
+            "loop": str(loop.line),
+            "line": str(statement.lineno),
+            "last": str(loop.last),
+            **code,
+        },
+    )
 
 
 def imported_name(module: str, function: Function, usual: str) -> str:

@@ -38,44 +38,54 @@ def judge(context: ProgramContext) -> Findings:
 
 
 def _found(context: ProgramContext, main: MainProcess, found: PoolRestarts) -> Located:
-    wall_s = main.process.wall_s
-    least = min(100.0, 100 * found.import_s / wall_s)
-    most = min(100.0, 100 * (found.import_s + found.unseen_s) / wall_s)
     workers = "one worker" if found.workers == 1 else f"{found.workers} workers"
-    return context.lost(
+    return _starts_of_workers(
+        context,
+        main,
+        found,
         f"The program made {found.pools} pools of {workers}, one after the other"
-        f"{_at(found)}. Each worker first started Python and imported all modules: this took "
-        f"{_range(least, most)} % of the run time.",
-        share_percent=(least + most) / 2,
-        evidence=(
-            Evidence("pools of worker processes", float(found.pools)),
-            Evidence("workers that imported modules or ended", found.import_s, "s"),
-            Evidence("workers before their first sample", found.unseen_s, "s"),
-        ),
-        action=_action(found),
-        regain_percent=(least, most),
-        lines=found.lines,
-        certainty=Certainty.LIKELY,
+        f"{_at(found)}. Each worker first started Python and imported all modules: this took ",
+        Evidence("pools of worker processes", float(found.pools)),
+        _action(found),
     )
 
 
 def _replaced(context: ProgramContext, main: MainProcess, found: WorkersReplaced) -> Located:
+    after = "a few tasks" if found.tasks is None else f"{found.tasks} tasks"
+    after = "each task" if found.tasks == 1 else after
+    return _starts_of_workers(
+        context,
+        main,
+        found,
+        f"The option `{found.option.short_text}` at {found.option.short_place} replaces the worker "
+        f"processes of the pool after {after}. {found.replaced} new processes started Python and "
+        "imported all modules: this took ",
+        Evidence("new worker processes", float(found.replaced)),
+        found.advice,
+    )
+
+
+def _starts_of_workers(
+    context: ProgramContext,
+    main: MainProcess,
+    found: PoolRestarts | WorkersReplaced,
+    begin: str,
+    count: Evidence,
+    action: str,
+) -> Located:
+    """Return the finding; its sentence begins with `begin`, and the share of the time follows."""
     wall_s = main.process.wall_s
     least = min(100.0, 100 * found.import_s / wall_s)
     most = min(100.0, 100 * (found.import_s + found.unseen_s) / wall_s)
-    after = "a few tasks" if found.tasks is None else f"{found.tasks} tasks"
-    after = "each task" if found.tasks == 1 else after
     return context.lost(
-        f"The option `{found.option.short_text}` at {found.option.short_place} replaces the worker "
-        f"processes of the pool after {after}. {found.replaced} new processes started Python and "
-        f"imported all modules: this took {_range(least, most)} % of the run time.",
+        f"{begin}{_range(least, most)} % of the run time.",
         share_percent=(least + most) / 2,
         evidence=(
-            Evidence("new worker processes", float(found.replaced)),
+            count,
             Evidence("workers that imported modules or ended", found.import_s, "s"),
             Evidence("workers before their first sample", found.unseen_s, "s"),
         ),
-        action=found.advice,
+        action=action,
         regain_percent=(least, most),
         lines=found.lines,
         certainty=Certainty.LIKELY,
