@@ -121,6 +121,7 @@ def test_it_reads_only_after_minutes_and_forgets_a_program_that_works_again(
     started: list[subprocess.Popen[bytes]],
 ) -> None:
     started.append(subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL))
+    found(started[0], State.SLEEPING)  # before this, what it waits for still changes
     waits = IdleWaits()
     pids = {started[0].pid}
 
