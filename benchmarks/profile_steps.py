@@ -11,8 +11,9 @@ whose window is far away, or it has none, in random order. The figure is the dif
 medians, in % of a step. *After the window* compares 40 steps before and after a window of 5 steps.
 
 *In the window*: the median time of the steps in the window, divided by the median of the 40 steps
-before. All these times are CPU times of the process, because others use the machine too. The time
-to stop the profiler and to write the trace is in a line of its own: the program waits for it once.
+before. All these times are CPU times of the process, because others use the machine too; with a
+GPU, they are times until the GPU has finished the step. The time to stop the profiler and to write
+the trace is in a line of its own: the program waits for it once.
 """
 
 from __future__ import annotations
@@ -101,15 +102,18 @@ def main(python: str, names: list[str]) -> None:
 
 def _model(name: str) -> tuple[Any, Any]:
     """Return a model and a batch for it."""
-    from torch import nn, rand
+    from torch import cuda, nn, rand
 
+    device = "cuda" if cuda.is_available() else "cpu"
     if name == "convolutions":
+        width, batch_size, pixels = (64, 64, 56) if device == "cuda" else (16, 8, 24)
         layers = [
-            nn.Sequential(nn.Conv2d(3 if n == 0 else 16, 16, 3, padding=1), nn.BatchNorm2d(16),
-                          nn.ReLU())
+            nn.Sequential(nn.Conv2d(3 if n == 0 else width, width, 3, padding=1),
+                          nn.BatchNorm2d(width), nn.ReLU())
             for n in range(6)
         ]  # fmt: skip
-        model, batch = nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(10)), rand(8, 3, 24, 24)
+        model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(8), nn.Flatten(), nn.LazyLinear(10))
+        batch = rand(batch_size, 3, pixels, pixels)
     elif name == "small":
         # The smallest operators: the profiler's own time counts most.
         model, batch = nn.Sequential(*(nn.Linear(16, 16) for _ in range(60))), rand(4, 16)
@@ -117,6 +121,7 @@ def _model(name: str) -> tuple[Any, Any]:
         layer = nn.TransformerEncoderLayer(128, 4, 256, batch_first=True, dropout=0.0)
         encoder = nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
         model, batch = nn.Sequential(encoder, nn.Linear(128, 10)), rand(4, 32, 128)
+    model, batch = model.to(device), batch.to(device)
     model(batch)
     return model, batch
 
@@ -129,14 +134,22 @@ def measure(name: str) -> None:
     optimizer = torch.optim.AdamW(model.parameters())
     times: list[float] = []
 
+    has_gpu = torch.cuda.is_available()
+
+    def now_s() -> float:
+        if not has_gpu:
+            return time.process_time()
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
     def steps(count: int) -> list[float]:
         times.clear()
         for _ in range(count):
-            began_s = time.process_time()
+            began_s = now_s()
             model(batch).square().mean().backward()
             optimizer.step()
             optimizer.zero_grad()
-            times.append(time.process_time() - began_s)
+            times.append(now_s() - began_s)
         return list(times)
 
     notes = sys.modules["_teho_probe"].NOTES

@@ -30,6 +30,9 @@ _TITLES = {
     "bench": "CPU and GPU compared",
     "compare": "`teho compare`, `teho tune` and `teho scale` with a GPU",
     "cost": "What Teho costs in time and memory",
+    "feed": "`teho.feed` compared with PyTorch's DataLoader",
+    "trace": "`teho profile` on a GPU",
+    "strangers": "Programs of strangers",
 }
 _LESSONS = _HERE / "lessons.md"
 """What was learnt from the results, written by hand."""
@@ -41,7 +44,7 @@ _PREFACE = """\
 
 <!-- Written by benchmarks/gpu/page.py; do not edit. -->
 
-The command `make gpu` tests Teho on a real data-centre GPU, in seven stages. Each stage takes at
+The command `make gpu` tests Teho on a real data-centre GPU, in ten stages. Each stage takes at
 most nine minutes, and writes its results to files. The program `keep.py` reads these files and
 writes the figures on this page.
 """
@@ -85,7 +88,8 @@ make gpu STAGE="signals truth faults where" WITHIN=1740
 `WITHIN=1740` limits the time of all stages to 1,740 s, so `make gpu` ends before the job ends. The
 most important stages come first. If the job ends early, the files of the finished stages are
 complete. The file of the stage that was running at the end of the job has only the finished parts
-of this stage. Run the other three stages (`bench`, `compare` and `cost`) in a second job.
+of this stage. Run the other stages (`bench`, `compare`, `cost`, `feed`, `trace` and `strangers`) in
+a second job.
 
 **3. Write this page again.** The job wrote its files to `build/gpu/results/`:
 

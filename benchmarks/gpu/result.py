@@ -29,7 +29,9 @@ __all__ = [
 _ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = "teho.gpu-day/1"
 """Name and version of the format; a change that breaks readers raises the number."""
-STAGES = ("signals", "truth", "faults", "where", "bench", "compare", "cost")
+STAGES = (
+    "signals", "truth", "faults", "where", "bench", "compare", "cost", "feed", "trace", "strangers",
+)  # fmt: skip
 """The most important stages come first."""
 RECORDINGS = "recordings.tar.gz"
 """The archive beside the JSON files of a call: folders STAGE/NAME."""

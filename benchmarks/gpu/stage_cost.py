@@ -31,16 +31,16 @@ _HERE = Path(__file__).resolve().parent
 
 def measure(stage: Stage) -> None:
     """Do the pieces."""
-    stage.piece("slowdown by the recorder", lambda: _slowdown(stage, "off"), least_s=100)
-    stage.piece("slowdown by recorder and probe", lambda: _slowdown(stage, "auto"), least_s=60)
-    stage.piece("time for one reading", lambda: _readings(stage), least_s=30)
-    stage.piece("time to the first sample", lambda: _first_samples(stage), least_s=30)
-    stage.piece("recorder compared with other tools", lambda: _beside(stage), least_s=110)
+    stage.piece("slowdown by the recorder", lambda: _slowdown(stage, "off"), least_s=35)
+    stage.piece("slowdown by recorder and probe", lambda: _slowdown(stage, "auto"), least_s=35)
+    stage.piece("time for one reading", lambda: _readings(stage), least_s=15)
+    stage.piece("time to the first sample", lambda: _first_samples(stage), least_s=15)
+    stage.piece("recorder compared with other tools", lambda: _beside(stage), least_s=50)
 
 
 def _slowdown(stage: Stage, probe: str) -> Rows:
     """Yield how much slower a training was because of Teho."""
-    windows, window_s = (4, 0.2) if stage.is_rehearsal else (70, 0.8)
+    windows, window_s = (4, 0.2) if stage.is_rehearsal else (44, 0.6)
     # The stack sampler limits its own share of a core, so its cost is not multiplied.
     dose, every = (_DOSE, f"{1000 // _DOSE}ms") if probe == "off" else (1, "1s")
     home = stage.work / f"home-{probe}"
@@ -84,7 +84,7 @@ def _beside(stage: Stage) -> Rows:
             yield Row(peer, why=why)
         else:
             peers.append(peer)
-    times = (0.5, 0.5, 2) if stage.is_rehearsal else (8.0, 12.0, 5)
+    times = (0.5, 0.5, 2) if stage.is_rehearsal else (5.0, 8.0, 4)
     gpus = len(stage.devices["devices"])
     home = {"TEHO_HOME": str(stage.work / "home-beside")}
     (percent, start_s), memory, signals = side_by_side(
