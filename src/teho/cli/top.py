@@ -33,6 +33,8 @@ __all__ = ["command"]
 
 _FIRST_S = 0.5
 """How long the first printed frame waits for samples that are newer than the recording."""
+_ONCE_S = 3.0
+"""How long it waits if nothing else is printed: the rows of the recording may be 10 s old."""
 _PERIOD_S = 1.0
 _RECENT = 100
 """Runs that are read to find those that are running."""
@@ -207,15 +209,19 @@ def _needs_textual() -> None:
 
 def _documents(source: Source, *, once: bool) -> Iterator[Report]:
     """Yield the document of each frame, until the run has ended."""
-    from teho.show.build.top import top_document
+    from teho.show.build.top import has_old_rows, top_document
 
     shown: Report | None = None
     end_s = time.monotonic() + _FIRST_S
+    latest_s = time.monotonic() + _ONCE_S
     while True:
         while (left_s := end_s - time.monotonic()) > 0:
             source.poll(reads_all=True)
             time.sleep(min(0.05, left_s))
         frame = source.frame()
+        if once and has_old_rows(frame.nodes) and time.monotonic() < latest_s:
+            end_s = time.monotonic() + _FIRST_S
+            continue
         if frame.answer is None:
             yield top_document(frame.headed, frame.nodes, frame.notes, frame.owner)
         elif frame.report is not shown:  # the scheduler is asked less often

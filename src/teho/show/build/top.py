@@ -29,6 +29,13 @@ _SHOWN_PROCESSES = 20
 """Processes in the output as text, at most."""
 
 
+def has_old_rows(nodes: Sequence[NodeNow]) -> bool:
+    """Return whether a node still runs, and its values are from the rows of the recording."""
+    return any(
+        node.way == "recording" and not (node.is_silent or node.has_ended) for node in nodes
+    )
+
+
 def top_document(
     report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] = (), owner: str = ""
 ) -> Report:
@@ -41,7 +48,7 @@ def top_document(
         owner: name of the user who owns the recording.
     """
     tables = [*now_tables(nodes), *_processes(nodes, owner)]
-    if any(node.way == "recording" and not (node.is_silent or node.has_ended) for node in nodes):
+    if has_old_rows(nodes):
         notes = [*notes, _FROM_ROWS]
     if report.state != "running" and all(node.is_silent for node in nodes):
         tables, notes = [], [f"The run has ended: `teho report {report.run_id}` prints the report."]
