@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from teho.explain.gpu_lines import KIND
 from teho.model.stack import Frame
 from teho.source.options.files import OwnFiles
 from teho.source.options.search import OptionSearch
@@ -445,15 +446,19 @@ class TestTable:
             assert not (one.calls and one.numbers), one.name
             assert "{option}" in one.advice or "{at}" in one.advice or one.is_slow_call, one.name
             assert bool(one.activities) is (one.rule == "known_activity"), one.name
-            if one.rule:
+            if one.rule == KIND:
+                assert one.is_slow_call, one.name
+                assert one.certainty, one.name
+            elif one.rule:
                 words = (one.what, one.why, *one.files, *one.lines)
                 assert not any(words), one.name
                 continue
             assert one.what, one.name
             assert one.why, one.name
             assert "{" not in one.what, one.name
-            assert "{" not in one.why or one.columns, one.name  # no other words are put into it
-            assert one.advice.endswith("."), one.name
+            if one.rule != KIND:  # only this rule puts words into it
+                assert "{" not in one.why or one.columns, one.name
+            assert one.advice.endswith(".") or one.advice == "{advice}", one.name
             assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
             assert one.files or one.lines or one.is_on_stacks or one.is_slow_call, one.name
 

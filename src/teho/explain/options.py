@@ -66,11 +66,16 @@ class OptionTime(NamedTuple):
     one call of many short operations."""
 
 
-def option_times(main: MainProcess) -> list[OptionTime]:
-    """Return the time of each costly option of a program, longest first."""
+def option_times(main: MainProcess, rule: str = "") -> list[OptionTime]:
+    """Return the time of each costly option of a program, longest first.
+
+    Args:
+        main: the process.
+        rule: the kind of the rule that names the options; empty: `option_costly`.
+    """
     found = []
     for option, places in _options(main):
-        if not option.rule and (time := _time(option, places, main)) is not None:
+        if option.rule == rule and (time := _time(option, places, main)) is not None:
             found.append(time)
     # What names the columns says more than the conversion of the same rows.
     return sorted(found, key=lambda one: (not one.option.columns, -one.wall_s))

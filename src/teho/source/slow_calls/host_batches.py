@@ -1,0 +1,245 @@
+"""Finds batches of small integers that the CPU converts to float32 before they are copied to a GPU.
+
+An image has one byte per value. As float32, it has four. The conversion takes time on one core
+while the GPU is idle, and four times as many bytes are copied.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from teho.model.in_source import CostlyOption
+from teho.model.stack import Frame
+from teho.source.devices import Devices
+from teho.source.parsed import Function, root_name
+from teho.source.purity import Purity
+from teho.source.slow_calls.loop_parts import imported_name
+from teho.source.stack import Level
+
+__all__ = ["find_converted_before_copy"]
+
+_LOADER = re.compile(r"/torch/utils/data/|/multiprocessing/|/concurrent/futures/")
+_FLOAT = re.compile(r"(np\.|numpy\.|torch\.|')?float(32)?'?")
+_DEEPEST = 6
+_BYTE = ("255", "255.0", "256", "256.0", "127.5", "128.0")
+_METHODS = frozenset(("clip", "round", "abs"))
+"""Methods of arrays that tensors have with the same meaning."""
+
+
+class _Chain(NamedTuple):
+    """How a batch is converted, from the statement with the copy back to the integers."""
+
+    statements: tuple[ast.stmt, ...]
+    """In the order of the file."""
+    start: ast.expr
+    """The array of integers: `crops` of `crops.astype(np.float32)`."""
+    cast: ast.expr
+    """`crops.astype(np.float32)`."""
+    outer: frozenset[str]
+    """Further arrays, such as the mean and the deviation."""
+    is_byte: bool
+    """Whether the source shows that the integers are bytes."""
+
+
+def find_converted_before_copy(
+    levels: Sequence[Level], frames: Sequence[Frame], purity: Purity
+) -> CostlyOption | None:
+    """Return the conversion on a stack that the GPU could do after the copy.
+
+    Args:
+        levels: the program's functions on the stack, the outermost first.
+        frames: the stack, innermost frame first.
+        purity: the program.
+    """
+    if not levels or any(_LOADER.search(frame.file) for frame in frames):
+        return None
+    level = levels[-1]
+    if not any(one.loops() or one.is_called_again for one in levels):
+        return None
+    for copy, statement in _copies(level.function):
+        chain = _chain(copy, statement, level.function)
+        if chain is None or not chain.is_byte:
+            continue
+        lines = {
+            line
+            for one in chain.statements
+            for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)
+        }
+        if level.frame.line not in lines:
+            continue
+        if Devices(levels, purity.program).of(chain.start, len(levels) - 1) == "device":
+            continue
+        return _found(copy, chain, level)
+    return None
+
+
+class _Copy(NamedTuple):
+    call: ast.Call
+    """The call that copies: `torch.from_numpy(x).to(device)`."""
+    value: ast.expr
+    """The array that is copied: `x`."""
+    to: str
+    """The end of the call: `.to(device)`."""
+
+
+def _copies(function: Function) -> Iterator[tuple[_Copy, ast.stmt]]:
+    """Yield the calls of a function that copy a NumPy array to a device, as tensors of PyTorch."""
+    for statement in function.nodes:
+        if not isinstance(statement, (ast.Assign, ast.Return, ast.AnnAssign)):
+            continue
+        for node in ast.walk(statement):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="to" | "cuda" as how, value=made), args=args):
+                    if how == "to" and not args:
+                        continue
+                    text = ast.unparse(args[0]) if args else ""
+                    if "float" in text or "half" in text or text == "'cpu'":
+                        continue
+                    value = _made_of(made, function)
+                    given = [*args, *(word for word in node.keywords)]
+                    end = f".{how}({', '.join(map(ast.unparse, given))})"
+                    if value is not None:
+                        yield _Copy(node, value, end), statement
+
+
+def _made_of(made: ast.expr, function: Function, depth: int = 0) -> ast.expr | None:
+    """Return the NumPy array of a tensor; None: the tensor is made in another way."""
+    match made:
+        case ast.Call(func=ast.Attribute(attr="from_numpy" | "as_tensor" | "tensor"), args=[one]):
+            if not made.keywords:
+                return one
+        case ast.Call(func=ast.Attribute(attr="contiguous" | "pin_memory", value=value)):
+            return _made_of(value, function, depth)
+        case ast.Name(id=name) if depth == 0:
+            given = function.assigned.get(name, [])
+            value = given[0].value if len(given) == 1 and given[0].loop is None else None
+            return _made_of(value, function, 1) if value is not None else None
+    return None
+
+
+def _chain(copy: _Copy, statement: ast.stmt, function: Function) -> _Chain | None:
+    """Return the conversion of the array that is copied; None: it is not only a conversion."""
+    statements: list[ast.stmt] = [statement]
+    arrays: set[str] = set()
+    value: ast.expr | None = copy.value
+    is_byte = False
+    line = statement.lineno
+    for _ in range(_DEEPEST):
+        inner: ast.expr | None = value
+        while inner is not None:
+            match inner:
+                case ast.BinOp(left=left, right=right, op=ast.Div() | ast.Sub() | ast.Mult()):
+                    is_byte = is_byte or (
+                        isinstance(inner.op, ast.Div) and ast.unparse(right) in _BYTE
+                    )
+                    if not _is_plain(right):
+                        return None
+                    arrays |= _arrays_in(right)
+                    inner = left
+                case ast.Call(func=ast.Attribute(attr="astype", value=start), args=[kind]):
+                    if not _FLOAT.fullmatch(ast.unparse(kind)):
+                        return None
+                    is_byte = is_byte or _is_bytes(start, function)
+                    ordered = tuple(sorted(statements, key=lambda one: one.lineno))
+                    return _Chain(ordered, start, inner, frozenset(arrays), is_byte)
+                case ast.Name():
+                    break
+                case _:
+                    return None
+        if not isinstance(inner, ast.Name):
+            return None
+        before = _assignment(inner.id, line, function)
+        if before is None:
+            return None
+        statements.append(before)
+        value, line = before.value, before.lineno
+    return None
+
+
+def _assignment(name: str, line: int, function: Function) -> ast.Assign | None:
+    """Return the statement that gives a name its value before a line."""
+    found = [
+        one
+        for one in function.nodes
+        if isinstance(one, ast.Assign)
+        and one.lineno < line
+        and len(one.targets) == 1
+        and isinstance(one.targets[0], ast.Name)
+        and one.targets[0].id == name
+    ]
+    return max(found, key=lambda one: one.lineno, default=None)
+
+
+def _is_plain(node: ast.expr) -> bool:
+    return all(
+        isinstance(
+            one,
+            (ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Slice, ast.Tuple, ast.BinOp,
+             ast.expr_context, ast.operator, ast.UnaryOp, ast.unaryop),
+        )
+        for one in ast.walk(node)
+    )  # fmt: skip
+
+
+def _arrays_in(node: ast.expr) -> set[str]:
+    """Return the arrays of an expression by name: `MEAN` of `MEAN[:, None]`."""
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} - {"np", "numpy"}
+
+
+def _is_bytes(node: ast.expr, function: Function) -> bool:
+    """Return whether an array certainly has bytes, such as decoded images."""
+    text = ast.unparse(node)
+    if isinstance(node, ast.Name):
+        name = root_name(node)
+        values = [one.value for one in function.assigned.get(name, []) if one.value is not None]
+        text = " ".join(map(ast.unparse, values))
+    return re.search(r"uint8|\bimread\(|\bImage\.open\(|\bimdecode\(", text) is not None
+
+
+def _found(copy: _Copy, chain: _Chain, level: Level) -> CostlyOption:
+    frame, short = level.frame, level.frame.file.rpartition("/")[2]
+    torch = imported_name("torch", level.function, "torch")
+    start = ast.unparse(chain.start)
+    fast = f"{torch}.from_numpy({start}){copy.to}.float()"
+    code: list[str] = []
+    for one in chain.statements:
+        text = " ".join(ast.unparse(one).split())
+        text = text.replace(ast.unparse(chain.cast), fast)
+        code.append(text.replace(ast.unparse(copy.call), ast.unparse(copy.value)))
+    code = [one for one in code if not _is_same(one)]
+    lines = sorted({one.lineno for one in chain.statements})
+    where = f"{short}:{lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
+    names = sorted(chain.outer)
+    constants = [name for name in names if not level.function.binds(name)]
+    device = copy.to.removeprefix(".to(").removesuffix(")") if copy.to.startswith(".to(") else ""
+    on_device = f"device={device}" if device and "," not in device else 'device="cuda"'
+    before = (
+        "Make "
+        + " and ".join(f"`{one}`" for one in constants)
+        + " tensors on the GPU once: "
+        + ", ".join(f"`{one} = {torch}.as_tensor({one}, {on_device})`" for one in constants)
+        + ". "
+        if constants
+        else ""
+    )
+    return CostlyOption(
+        name="converted_before_copy",
+        at=Frame(frame.file, frame.function, chain.cast.lineno, level.file.text_of(chain.cast)),
+        lines=(frame,),
+        words={
+            "file": short,
+            "where": where,
+            "code": ", ".join(f"`{one}`" for one in code),
+            "before": before,
+            "bytes": start,
+        },
+    )
+
+
+def _is_same(text: str) -> bool:
+    """Return whether a statement only gives a name its own value."""
+    target, equals, value = text.partition(" = ")
+    return bool(equals) and target == value
