@@ -82,6 +82,9 @@ def test_samples_one_by_one(line, body, item):
         (ITEM, "if image.max() > 9: break", EACH),
         (ITEM, "image.mean().backward()", EACH),
         (ITEM, "image = scipy.ndimage.rotate(image, 3)", EACH),
+        # Parts of different sizes.
+        ("for i in range(len(images)):", "pass", "torch.relu(images[i, : shift[i]])"),
+        ("for i in range(len(images)):", "pass", "torch.relu(images[i][shift[i]])"),
     ],
 )  # fmt: skip
 def test_other_loops(line, body, item):
@@ -115,6 +118,70 @@ def test_a_comprehension():
     assert list(found(source, "turn(one, 1)", "torch.rot90(x, angle, (1, 2))")) == [
         "loop_over_samples"
     ]
+
+
+def stepped(body, after="return total", before="total = torch.zeros(len(x), device=x.device)"):
+    source = f"""
+    import cupy as cp
+    import jax, jax.numpy as jnp
+    from torchvision import transforms as T
+    jitter = T.Compose([T.RandomRotation(9)])
+    @torch.no_grad()
+    def step(x, y):
+        {before}
+        {body}
+        {after}
+    def main(data, y):
+        x = data.cuda()
+        for i in range(100):
+            step(x, y)
+    """
+    return source, "step(x, y)"
+
+
+@pytest.mark.parametrize(
+    ("body", "active", "before", "after"),
+    [
+        ("for i in range(len(x)): total[i] = torch.linalg.det(x[i])", "torch.linalg.det(x[i])",
+         "total = torch.zeros(len(x), device=x.device)", "return total"),
+        ("for i in range(len(x)): total += nn.functional.mse_loss(x[i], y[i])",
+         "nn.functional.mse_loss(x[i], y[i])", "total = 0", "return total"),
+        ("x = torch.stack([jitter(one) for one in x])", "jitter(one)", "pass", "return x"),
+        ("for i in range(len(y)): z.append(jnp.fliplr(y[i]))", "jnp.fliplr(y[i])", "z = []",
+         "return jnp.stack(z)"),
+        ("for one in y: z.append(jnp.fliplr(one))", "jnp.fliplr(one)", "z = []",
+         "return jnp.stack(z)"),
+        ("z = cp.stack([cp.linalg.inv(one) for one in y])", "cp.linalg.inv(one)", "pass",
+         "return z"),
+    ],
+)  # fmt: skip
+def test_other_ways_to_join(body, active, before, after):
+    source, call = stepped(body, after, before)
+    names = ["loop_over_samples"] if "y[i]))" not in body or "jnp" not in body else []
+    assert list(found(source, call, active)) == names
+
+
+@pytest.mark.parametrize(
+    ("body", "active"),
+    [
+        ("for i in range(len(x)): total = torch.tanh(total + x[i])", "torch.tanh(total + x[i])"),
+        ("for i in range(len(x)): total += torch.tanh(total + x[i])", "torch.tanh(total + x[i])"),
+        ("for i in range(len(x)): total[y[i]] = torch.tanh(x[i])", "torch.tanh(x[i])"),
+        ("for i in range(len(x)): total[i] = self.head(torch.tanh(x[i]))", "torch.tanh(x[i])"),
+        ("for i in range(0, len(x), 64): total[i] = torch.tanh(x[i : i + 64])",
+         "torch.tanh(x[i : i + 64])"),
+    ],
+)  # fmt: skip
+def test_loops_that_need_each_iteration(body, active):
+    source, call = stepped(body)
+    assert "loop_over_samples" not in found(source, call, active)
+
+
+def test_a_loop_that_jax_compiles():
+    source, call = stepped("for one in y: z.append(jnp.fliplr(one))", "return jnp.stack(z)", "z=[]")
+    assert found(source.replace("@torch.no_grad()", "@jax.jit"), call, "jnp.fliplr(one)") == {}
+    tracing = "lib:jax/_src/interpreters/partial_eval.py:trace_to_jaxpr"
+    assert found(source, call, tracing, "jnp.fliplr(one)") == {}
 
 
 def test_in_a_step_of_lightning():
@@ -245,6 +312,12 @@ def prepared(active, lines=CAST, end=SENT):
         ("pass", "torch.from_numpy(crops.astype('float32') / 255).to(device)",
          "crops.astype('float32') / 255"),
         ("x = crops.astype(np.float32) / 127.5 - 1.0", SENT, "crops.astype(np.float32) / 127.5"),
+        ("x = torch.from_numpy(crops).float() / 255", "x.to(device)", "x.to(device)"),
+        ("x = torch.from_numpy(crops).float().div(255)", "x.to(device)",
+         "torch.from_numpy(crops).float()"),
+        ("x = crops.float() / 255.0\n    x = x.to(device)", "x", "crops.float()"),
+        ("pass", "(crops.to(torch.float32) / 255.0).to(device, non_blocking=True)",
+         "crops.to(torch.float32)"),
     ],
 )  # fmt: skip
 def test_bytes_that_are_converted_before_the_copy(lines, end, active):
@@ -262,6 +335,9 @@ def test_bytes_that_are_converted_before_the_copy(lines, end, active):
         ("x = crops.astype(np.float64) / 255.0", SENT, "crops.astype(np.float64)"),
         ("x = np.log(crops.astype(np.float32) / 255.0)", SENT, "crops.astype(np.float32)"),
         ("x = torch.from_numpy(crops).to(device).float() / 255.0", "x", "torch.from_numpy(crops)"),
+        ("x = crops.to(device).float() / 255.0", "x", "crops.to(device)"),
+        ("x = crops.to(device)\n    x = (x.float() / 255).to(device)", "x", "x.float()"),
+        ("x = crops.float()", "x.to(device)", "crops.float()"),
     ],
 )
 def test_other_preparations(lines, end, active):
@@ -317,11 +393,14 @@ TWO = "a = vectors.detach().cpu().numpy()\nb = known.cpu().numpy()"
          "torch.cdist(vectors, known).cpu().numpy()"),
         (TWO, "np.argsort(a, axis=1)", "", "torch.argsort(a, 1).cpu().numpy()"),
         (TWO, "np.argmax(a, -1)", "", "torch.argmax(a, -1).cpu().numpy()"),
-        (TWO, "np.linalg.svd(a)", "", "torch.linalg.svd(a).cpu().numpy()"),
+        (TWO, "np.linalg.svd(a)", "", "tuple(one.cpu().numpy() for one in torch.linalg.svd(a))"),
         (TWO, "np.matmul(a, b)", "", "(a @ b).cpu().numpy()"),
         ("a = vectors.to('cpu').numpy()", "np.linalg.inv(a)", "",
          "torch.linalg.inv(a).cpu().numpy()"),
-        ("a = cp.asnumpy(vectors)", "np.linalg.svd(a)", "", "cp.linalg.svd(a).get()"),
+        (TWO, "(a @ b.T).argmax(1)", "a @ b.T", "(a @ b.T).argmax(1).cpu().numpy()"),
+        (TWO, "np.argsort(-a, axis=1)", "", "torch.argsort(-a, 1).cpu().numpy()"),
+        ("a = cp.asnumpy(vectors)", "np.linalg.svd(a)", "",
+         "tuple(one.get() for one in cp.linalg.svd(a))"),
         ("a = vectors.get()", "np.fft.fft(a)", "", "cp.fft.fft(a).get()"),
     ],
 )  # fmt: skip
@@ -338,8 +417,11 @@ def test_functions_that_the_gpu_has_too(first, result, call, new):
         (TWO, "cdist(a, b, metric='mahalanobis')", ""),
         ("a = np.load('a.npy')", "np.argsort(a)", ""),
         ("a = labels.get()", "labels.sort(a)", ""),
+        ("a = vectors.cpu().numpy()", "a @ known", ""),
+        ("a = vectors", "a @ a.T", ""),
         (TWO, "scipy.optimize.linear_sum_assignment(a)", ""),
         (TWO, "np.argsort(a, axis=1, kind='stable')", ""),
+        (TWO, "np.cumsum(a)", ""),
         ("a = loss.item()", "np.sqrt(a)", ""),
     ],
 )
@@ -423,7 +505,7 @@ def test_an_average_of_the_weights_in_host_memory(update, copy, active):
     words = average(update, copy, active=active)["weights_averaged_on_host"]
     assert words["average"] == "self.shadow"
     assert words["new"] in ("value.detach()", "value")
-    assert "write `v.detach().clone()` instead of `v.detach().cpu()`" in words["begins"]
+    assert "write `v.detach()` instead of `v.detach().cpu()`" in words["begins"]
 
 
 @pytest.mark.parametrize(
@@ -438,6 +520,12 @@ def test_an_average_of_the_weights_in_host_memory(update, copy, active):
 )
 def test_other_copies_of_weights(update, copy, over, active):
     assert average(update, copy, over, active) == {}
+
+
+def test_a_first_copy_without_clone():
+    source = AVERAGE.format(over="module.state_dict().items()", copy=COPY, update=UPDATE)
+    words = found(source.replace(".cpu().clone()", ".cpu()"), HOOK, "value.detach().cpu()")
+    assert "write `v.detach().clone()` instead" in words["weights_averaged_on_host"]["begins"]
 
 
 def test_an_average_once_after_the_training():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.explain.options import OptionTime, option_times
@@ -12,7 +12,7 @@ from teho.model.finding import Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame
 
-__all__ = ["KIND", "THRESHOLDS", "GpuLines", "gpu_lines"]
+__all__ = ["KIND", "THRESHOLDS", "GpuLines", "Limits", "gpu_lines"]
 
 KIND = "gpu_idle_at_lines"
 """The rule that names these lines, and the key `rule` of their options."""
@@ -36,8 +36,13 @@ THRESHOLDS: dict[str, Threshold] = {
 }
 
 
-def _shipped(name: str) -> float:
-    return THRESHOLDS[name].value
+class Limits(NamedTuple):
+    """The thresholds of the rule, here as they are shipped."""
+
+    busy_percent: float = THRESHOLDS["busy_percent"].value
+    sm_active_percent: float = THRESHOLDS["sm_active_percent"].value
+    large_percent: float = THRESHOLDS["large_percent"].value
+    large_min_s: float = THRESHOLDS["large_min_s"].value
 
 
 class GpuLines(NamedTuple):
@@ -63,7 +68,7 @@ class GpuLines(NamedTuple):
 
 
 def gpu_lines(
-    context: ProgramContext, main: MainProcess, limit: Callable[[str], float] = _shipped
+    context: ProgramContext, main: MainProcess, limits: Limits | None = None
 ) -> GpuLines | None:
     """Return the lines of a process that leave the GPU idle; None: there are none.
 
@@ -72,30 +77,31 @@ def gpu_lines(
     Args:
         context: the run.
         main: the process.
-        limit: returns a threshold; for other rules, the shipped one.
+        limits: the thresholds; None: the shipped ones.
     """
+    limits = limits or Limits()
     times = option_times(main, KIND)
     if not times or not context.gpus_beside(main) or not main.process.may_use_device:
         return None
     gpu = context.gpu_use(main)
-    if gpu is None or not _has_little_work(context, main, gpu, limit):
+    if gpu is None or not _has_little_work(context, main, gpu, limits):
         return None
     working_s = _working_s(main)
-    large = [one for one in times if _is_loss(context, one.wall_s, working_s, limit)]
+    large = [one for one in times if _is_loss(context, one.wall_s, working_s, limits)]
     return GpuLines(large, working_s, gpu) if large else None
 
 
 def _has_little_work(
-    context: ProgramContext, main: MainProcess, gpu: GpuUse, limit: Callable[[str], float]
+    context: ProgramContext, main: MainProcess, gpu: GpuUse, limits: Limits
 ) -> bool:
     """Return whether the GPU could do more, and did something."""
     if gpu.busy_percent <= 0:
         return False
-    if gpu.busy_percent < limit("busy_percent"):
+    if gpu.busy_percent < limits.busy_percent:
         return True
     active = [context.at_work(one, "gpu_sm_active_percent") for one in context.gpus_beside(main)]
     known = [one for one in active if one is not None]
-    return bool(known) and max(known) < limit("sm_active_percent")
+    return bool(known) and max(known) < limits.sm_active_percent
 
 
 def _working_s(main: MainProcess) -> float:
@@ -107,11 +113,9 @@ def _working_s(main: MainProcess) -> float:
     return max(main.process.wall_s - start_s, 1e-3)
 
 
-def _is_loss(
-    context: ProgramContext, seconds: float, working_s: float, limit: Callable[[str], float]
-) -> bool:
+def _is_loss(context: ProgramContext, seconds: float, working_s: float, limits: Limits) -> bool:
     share = 100 * seconds / working_s
-    is_large = share >= limit("large_percent")
-    if is_large and seconds >= limit("large_min_s"):
+    is_large = share >= limits.large_percent
+    if is_large and seconds >= limits.large_min_s:
         return True
     return share >= context.limit("lost_percent") and seconds >= context.limit("lost_min_s")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, Union
 
-from teho.source.parsed import Assigned, Function, dotted_name, root_name
+from teho.source.parsed import Function, dotted_name, root_name
 from teho.source.program import Place, Program
 from teho.source.stack import Level, argument
 
@@ -145,17 +145,18 @@ class Devices:
 
     def _of_name(self, node: ast.Name, at: Place, number: int | None, depth: int) -> Where:
         function: Function | None = at.function
-        if node.id in at.function.params and node.id not in at.function.assigned:
+        before = [one for one in at.function.assigned.get(node.id, ()) if one.line < node.lineno]
+        if not before and node.id in at.function.params:
             return self._of_parameter(node.id, at, number, depth)
         while function is not None and not function.knows(node.id):
             function, number = function.parent, None
         if function is None:
             return None
-        given = function.assigned.get(node.id, [])
-        one = _last_before(node.lineno, given) if function is at.function else _only(given)
+        if node.id in function.params and function is not at.function:
+            return None  # of a function around it
+        given = before or function.assigned.get(node.id, [])
+        one = max(given, key=lambda each: each.line) if before or len(given) == 1 else None
         if one is None or one.value is None:
-            if node.id in function.params:
-                return self._of_parameter(node.id, Place(at.path, function), number, depth)
             return None
         return self._of(one.value, Place(at.path, function), number, depth)
 
@@ -216,12 +217,3 @@ def items_of(name: str, function: Function) -> list[ast.expr]:
 def _is_host(node: ast.expr) -> bool:
     text = ast.unparse(node)
     return text in ("'cpu'", "torch.device('cpu')")
-
-
-def _last_before(line: int, given: Sequence[Assigned]) -> Assigned | None:
-    before = [one for one in given if one.line < line]
-    return max(before, key=lambda one: one.line, default=None) or _only(given)
-
-
-def _only(given: Sequence[Assigned]) -> Assigned | None:
-    return given[0] if len(given) == 1 else None

@@ -142,10 +142,11 @@ def _update(statement: ast.stmt) -> tuple[str, ast.expr] | None:
 
 def _found(copy: ast.Call, update: ast.stmt, target: str, level: Level) -> CostlyOption:
     frame, short = level.frame, level.frame.file.rpartition("/")[2]
-    first = next(_first_copies(target, level.function), None)
+    first, is_cloned = next(_first_copies(target, level.function), (None, False))
+    clone = "" if is_cloned else ".clone()"
     begins = (
         f"At {short}:{first.lineno}, make the first copy of the weights on the GPU: write "
-        f"`{ast.unparse(_copied(first) or first)}.clone()` instead of `{ast.unparse(first)}`"
+        f"`{ast.unparse(_copied(first) or first)}{clone}` instead of `{ast.unparse(first)}`"
         if first is not None
         else f"Make the first copy, `{_whole(target)}`, on the GPU, with `.clone()` and without "
         "`.cpu()`"
@@ -171,8 +172,11 @@ def _whole(target: str) -> str:
     return target.partition("[")[0]
 
 
-def _first_copies(target: str, function: Function) -> Iterator[ast.Call]:
-    """Yield the copies to host memory with which the averages begin."""
+def _first_copies(target: str, function: Function) -> Iterator[tuple[ast.Call, bool]]:
+    """Yield the copies to host memory with which the averages begin.
+
+    And whether each of them is copied again with `.clone()`.
+    """
     whole = _whole(target)
     for one in function.module.every():
         if one is not function and not whole.startswith("self."):
@@ -180,5 +184,7 @@ def _first_copies(target: str, function: Function) -> Iterator[ast.Call]:
         for node in one.nodes:
             match node:
                 case ast.Assign(targets=[first], value=value) if ast.unparse(first) == whole:
-                    copies = (inner for inner in ast.walk(value) if isinstance(inner, ast.Call))
-                    yield from (inner for inner in copies if _copied(inner) is not None)
+                    text = ast.unparse(value)
+                    for inner in ast.walk(value):
+                        if isinstance(inner, ast.Call) and _copied(inner) is not None:
+                            yield inner, f"{ast.unparse(inner)}.clone()" in text

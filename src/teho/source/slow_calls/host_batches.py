@@ -25,8 +25,8 @@ _LOADER = re.compile(r"/torch/utils/data/|/multiprocessing/|/concurrent/futures/
 _FLOAT = re.compile(r"(np\.|numpy\.|torch\.|')?float(32)?'?")
 _DEEPEST = 6
 _BYTE = ("255", "255.0", "256", "256.0", "127.5", "128.0")
-_METHODS = frozenset(("clip", "round", "abs"))
-"""Methods of arrays that tensors have with the same meaning."""
+_ELEMENTWISE = frozenset(("div", "div_", "sub", "sub_", "mul", "mul_"))
+"""Methods of tensors that compute with each element."""
 
 
 class _Chain(NamedTuple):
@@ -106,7 +106,7 @@ def _copies(function: Function) -> Iterator[tuple[_Copy, ast.stmt]]:
 
 
 def _made_of(made: ast.expr, function: Function, depth: int = 0) -> ast.expr | None:
-    """Return the NumPy array of a tensor; None: the tensor is made in another way."""
+    """Return the array that a tensor is made of; the tensor itself if the CPU computes it."""
     match made:
         case ast.Call(func=ast.Attribute(attr="from_numpy" | "as_tensor" | "tensor"), args=[one]):
             if not made.keywords:
@@ -116,7 +116,12 @@ def _made_of(made: ast.expr, function: Function, depth: int = 0) -> ast.expr | N
         case ast.Name(id=name) if depth == 0:
             given = function.assigned.get(name, [])
             value = given[0].value if len(given) == 1 and given[0].loop is None else None
-            return _made_of(value, function, 1) if value is not None else None
+            found = _made_of(value, function, 1) if value is not None else None
+            return made if found is None or found is value else found
+        case ast.Name() | ast.BinOp():
+            return made
+        case ast.Call(func=ast.Attribute(attr=method)) if method in _ELEMENTWISE | {"float"}:
+            return made
     return None
 
 
@@ -129,33 +134,51 @@ def _chain(copy: _Copy, statement: ast.stmt, function: Function) -> _Chain | Non
     line = statement.lineno
     for _ in range(_DEEPEST):
         inner: ast.expr | None = value
-        while inner is not None:
-            match inner:
-                case ast.BinOp(left=left, right=right, op=ast.Div() | ast.Sub() | ast.Mult()):
-                    is_byte = is_byte or (
-                        isinstance(inner.op, ast.Div) and ast.unparse(right) in _BYTE
-                    )
-                    if not _is_plain(right):
-                        return None
-                    arrays |= _arrays_in(right)
-                    inner = left
-                case ast.Call(func=ast.Attribute(attr="astype", value=start), args=[kind]):
-                    if not _FLOAT.fullmatch(ast.unparse(kind)):
-                        return None
-                    is_byte = is_byte or _is_bytes(start, function)
-                    ordered = tuple(sorted(statements, key=lambda one: one.lineno))
-                    return _Chain(ordered, start, inner, frozenset(arrays), is_byte)
-                case ast.Name():
-                    break
-                case _:
+        while inner is not None and not isinstance(inner, ast.Name):
+            step = _step(inner)
+            if step is not None:
+                inner, right, is_division = step
+                is_byte = is_byte or (is_division and ast.unparse(right) in _BYTE)
+                if not _is_plain(right):
                     return None
-        if not isinstance(inner, ast.Name):
+                arrays |= _arrays_in(right)
+                continue
+            start = _start(inner)
+            if start is None:
+                return None
+            is_byte = is_byte or _is_bytes(start, function)
+            ordered = tuple(sorted(statements, key=lambda one: one.lineno))
+            return _Chain(ordered, start, inner, frozenset(arrays), is_byte)
+        if inner is None:
             return None
         before = _assignment(inner.id, line, function)
         if before is None:
             return None
         statements.append(before)
         value, line = before.value, before.lineno
+    return None
+
+
+def _step(node: ast.expr) -> tuple[ast.expr, ast.expr, bool] | None:
+    """Return what an operation on each element gets, and whether it is a division."""
+    match node:
+        case ast.BinOp(left=left, right=right, op=ast.Div() | ast.Sub() | ast.Mult()):
+            return left, right, isinstance(node.op, ast.Div)
+        case ast.Call(func=ast.Attribute(attr=method, value=value), args=[right], keywords=[]):
+            if method in _ELEMENTWISE:
+                return value, right, method.startswith("div")
+    return None
+
+
+def _start(cast: ast.expr) -> ast.expr | None:
+    """Return the integers of a conversion to float32; None: it is no conversion."""
+    match cast:
+        case ast.Call(func=ast.Attribute(attr="astype", value=start), args=[kind]):
+            return start if _FLOAT.fullmatch(ast.unparse(kind)) else None
+        case ast.Call(func=ast.Attribute(attr="float", value=made), args=[], keywords=[]):
+            return made
+        case ast.Call(func=ast.Attribute(attr="to", value=made), args=[kind], keywords=[]):
+            return made if _FLOAT.fullmatch(ast.unparse(kind)) else None
     return None
 
 
@@ -203,7 +226,9 @@ def _found(copy: _Copy, chain: _Chain, level: Level) -> CostlyOption:
     frame, short = level.frame, level.frame.file.rpartition("/")[2]
     torch = imported_name("torch", level.function, "torch")
     start = ast.unparse(chain.start)
-    fast = f"{torch}.from_numpy({start}){copy.to}.float()"
+    is_array = isinstance(chain.cast, ast.Call) and _attribute(chain.cast) == "astype"
+    made = f"{torch}.from_numpy({start})" if is_array else start
+    fast = f"{made}{copy.to}.float()"
     code: list[str] = []
     for one in chain.statements:
         text = " ".join(ast.unparse(one).split())
@@ -237,6 +262,10 @@ def _found(copy: _Copy, chain: _Chain, level: Level) -> CostlyOption:
             "bytes": start,
         },
     )
+
+
+def _attribute(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def _is_same(text: str) -> bool:

@@ -39,7 +39,7 @@ _OF_TORCH: Mapping[str, str] = {
         "{torch}.linalg.{f}({a})"
     ),
     r"scipy\.linalg\.(?P<f>svd|eigh|eig|inv|pinv|det)": "{torch}.linalg.{f}({a})",
-    r"(numpy|scipy)\.linalg\.(?P<f>solve|lstsq)": "{torch}.linalg.{f}({a}, {b})",
+    r"(numpy|scipy)\.linalg\.(?P<f>solve)": "{torch}.linalg.{f}({a}, {b})",
     r"(numpy|scipy)\.fft\.(?P<f>i?r?fftn?|i?r?fft2)": "{torch}.fft.{f}({a})",
 }
 """Functions on the CPU, and the same functions of PyTorch. `{axis}` is the further argument."""
@@ -52,7 +52,9 @@ _JOINS = frozenset(("numpy.concatenate", "numpy.vstack", "numpy.stack", "torch.c
 _SAME = frozenset(
     ("astype", "float", "double", "reshape", "view", "flatten", "squeeze", "ravel", "contiguous")
 )
-_LONGEST = 60
+_NEED_AXIS = ("cumsum", "cumprod")
+_SEVERAL = re.compile(r"linalg\.(svd|eigh|eig|slogdet|qr)\(")
+"""Functions that return several arrays."""
 _DEEPEST = 5
 
 
@@ -82,6 +84,8 @@ def find_computed_on_host(levels: Sequence[Level], purity: Purity) -> CostlyOpti
         levels: the program's functions on the stack, the outermost first.
         purity: the program.
     """
+    if levels and isinstance(product := levels[-1].node, ast.BinOp):
+        return _of_product(product, levels, purity)
     if not levels or not isinstance(call := levels[-1].node, ast.Call):
         return None
     level, program = levels[-1], purity.program
@@ -98,7 +102,7 @@ def find_computed_on_host(levels: Sequence[Level], purity: Purity) -> CostlyOpti
     found = [one for one in copies if one is not None]
     if len(found) < len(arrays) or len({one.library for one in found}) > 1:
         return None
-    axis = _axis(call, template)
+    axis = _axis(call, name, template)
     if axis is None:
         return None
     if any(one.join for one in found):
@@ -118,6 +122,19 @@ def find_computed_on_host(levels: Sequence[Level], purity: Purity) -> CostlyOpti
     else:
         return None
     return _found(call, new, found, level)
+
+
+def _of_product(product: ast.BinOp, levels: Sequence[Level], purity: Purity) -> CostlyOption | None:
+    """Return a product of matrices, `a @ b.T`, of arrays that were copied from a device."""
+    if not isinstance(product.op, ast.MatMult):
+        return None
+    finder = _Finder(levels, purity)
+    copies = [finder.copied(one, levels[-1].place) for one in (product.left, product.right)]
+    found = [one for one in copies if one is not None and not one.join]
+    if len(found) < len(copies) or len({one.library for one in found}) > 1:
+        return None
+    new = " @ ".join(one.text or one.name for one in found)
+    return _found(product, new, found, levels[-1])
 
 
 def _of_collected(
@@ -161,7 +178,7 @@ def _of_cupy(name: str, found: Sequence[_Copied], axis: str, function: Function)
     return f"{whole}({', '.join(one.text or one.name for one in found)}{axis})"
 
 
-def _axis(call: ast.Call, template: str) -> str | None:
+def _axis(call: ast.Call, name: str, template: str) -> str | None:
     """Return further arguments of a call, as PyTorch has them; None: PyTorch does not have them."""
     rest = [*call.args[template.count("{a}") + template.count("{b}") :], *call.keywords]
     if _TWO in template:
@@ -170,7 +187,7 @@ def _axis(call: ast.Call, template: str) -> str | None:
         return None if rest else ""
     match rest:
         case []:
-            return ""
+            return "" if "{f}" in template and not name.endswith(_NEED_AXIS) else None
         case [ast.keyword(arg="axis", value=value)]:
             return f", {ast.unparse(value)}"
         case [ast.expr() as value]:
@@ -195,6 +212,12 @@ class _Finder:
             case ast.Subscript(value=value):
                 found = self.copied(value, at, depth + 1)
                 return found._replace(name=ast.unparse(node), text="") if found else None
+            case ast.Attribute(attr="T", value=value) | ast.UnaryOp(op=ast.USub(), operand=value):
+                found = self.copied(value, at, depth + 1)
+                if found is None or found.join:
+                    return None
+                text = ast.unparse(node).replace(ast.unparse(value), found.text or found.name)
+                return found._replace(**{"text" if found.text else "name": text})
             case ast.Call():
                 return self._of_call(node, at, depth)
         return None
@@ -279,7 +302,7 @@ def _copy(call: ast.Call, copy: str, library: str, value: ast.expr) -> _Copied:
 
 
 def _found(
-    call: ast.Call, new: str, copies: Sequence[_Copied], level: Level
+    call: ast.Call | ast.BinOp, new: str, copies: Sequence[_Copied], level: Level
 ) -> CostlyOption | None:
     function, frame = level.function, level.frame
     old: ast.expr = call
@@ -293,6 +316,8 @@ def _found(
     is_torch = copies[0].library == "torch"
     back = ".cpu().numpy()" if is_torch else ".get()"
     whole = f"({new}){back}" if " @ " in new and old is call else f"{new}{back}"
+    if old is call and _SEVERAL.search(new):
+        whole = f"tuple(one{back} for one in {new})"
     named = [one for one in copies if one.name]
     places = sorted({one.line for one in named})
     short = frame.file.rpartition("/")[2]
@@ -319,7 +344,7 @@ def _found(
     )
 
 
-def _used_elsewhere(named: Sequence[_Copied], call: ast.Call, function: Function) -> bool:
+def _used_elsewhere(named: Sequence[_Copied], call: ast.expr, function: Function) -> bool:
     """Return whether other lines use the copies too."""
     inside = set(ast.walk(call))
     names = {root_name(ast.parse(one.name, mode="eval").body) for one in named}

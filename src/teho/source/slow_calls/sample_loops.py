@@ -9,69 +9,33 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.counts import may_iterate
-from teho.source.devices import Devices, called_name
+from teho.source.devices import Devices, Where, called_name
 from teho.source.parsed import COMPREHENSIONS, Function, Loop, root_name
-from teho.source.program import Place, Program
+from teho.source.program import Program
 from teho.source.purity import Purity
-from teho.source.slow_calls.loop_parts import has_jit
+from teho.source.slow_calls.sample_bodies import Body, Samples
 from teho.source.slow_calls.sample_code import code_for_batch
 from teho.source.slow_calls.sample_ways import ways_for_batch
 from teho.source.stack import Level
 
 __all__ = ["find_sample_loop"]
 
-_LOADER = re.compile(r"/torch/utils/data/|/jax/_src/(pjit|interpreters/partial_eval)\.py$")
+_LOADER = re.compile(
+    r"/torch/utils/data/|/torch/_dynamo/|/jax/_src/(pjit|interpreters/partial_eval)\.py$"
+)
+"""Files of libraries that call the loop in a data loader, or to compile it."""
+_COMPILES = re.compile(r"\b(jit|vmap|pmap|filter_jit|fuse|script|rawkernel)\b|torch\.compile")
 _LEAST_SAMPLES = 8
 _JOINS = re.compile(
     r"(torch|cupy|jax\.numpy)\.(stack|cat|concat|concatenate|vstack|hstack|asarray|array)$"
 )
-_OF_DEVICES = re.compile(r"(torch|torchvision|kornia|cupy|cupyx|jax|einops)\.")
-_OF_HOST = re.compile(
-    r"(math|random|numpy|builtins)\.|(len|int|float|bool|range|min|max|abs|zip|enumerate|round|print"
-    r"|tuple|list|sum|slice)$"
-)
-_OF_GENERATORS = frozenset(
-    (
-        "uniform",
-        "normal",
-        "integers",
-        "random",
-        "choice",
-        "randint",
-        "rand",
-        "randn",
-        "random_sample",
-    )
-)
-"""Methods of generators of random numbers."""
-_VARYING = frozenset(
-    (
-        *("nonzero", "unique", "unique_consecutive", "masked_select", "nms", "batched_nms"),
-        *("backward", "step", "zero_grad", "numpy", "save", "imwrite", "multinomial"),
-    )
-)
-"""Functions and methods whose results differ in size, or that need each sample by itself."""
-_ENDS = (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Raise, ast.While)
+_ARRAYS_OF_DEVICE = re.compile(r"(cupy|jax\.numpy|jax\.image|jax\.nn)\.")
 _CHUNKS = frozenset(("split", "chunk", "tensor_split"))
-_DEEPEST = 2
-
-
-class _Samples(NamedTuple):
-    """A loop over samples."""
-
-    loop: Loop
-    batch: str
-    """The batch that the loop goes through: `x`."""
-    item: str
-    """What the body has of it: `crop`, or `x[i]`."""
-    iterables: Mapping[str, str]
-    """The other names of the loop, and what they go through."""
 
 
 def find_sample_loop(
@@ -84,25 +48,33 @@ def find_sample_loop(
         frames: the stack, innermost frame first.
         purity: the program.
     """
-    if any(_LOADER.search(frame.file) for frame in frames):
+    if any(map(_is_compiled, levels)):
         return None
     for number in range(len(levels) - 1, -1, -1):
         level = levels[number]
-        if has_jit(level.function):
+        outside = frames[frames.index(level.frame) + 1 :]
+        if any(_LOADER.search(frame.file) for frame in outside):
             return None
         for loop in reversed(level.loops()):
             samples = _samples(loop, levels, number, purity.program)
             if samples is None:
                 continue
+            body = Body(samples, level, purity.program)
             result = _result(samples, level, purity.program)
-            body = _Body(samples, level, purity.program)
-            if result is None or not body.is_independent or not body.fits:
+            is_joined = result is not None or body.is_filled or body.is_summed
+            if not (is_joined and body.is_independent and body.fits):
                 return None
-            return _found(samples, result, level)
+            return _found(samples, result, level, has_transforms=body.has_transforms)
     return None
 
 
-def _samples(loop: Loop, levels: Sequence[Level], number: int, program: Program) -> _Samples | None:
+def _is_compiled(level: Level) -> bool:
+    """Return whether a decorator compiles the function of a level: loops then run only once."""
+    decorators = getattr(level.function.node, "decorator_list", ())
+    return any(_COMPILES.search(ast.unparse(one)) for one in decorators)
+
+
+def _samples(loop: Loop, levels: Sequence[Level], number: int, program: Program) -> Samples | None:
     """Return a loop if it goes through the samples of a batch on a device."""
     level = levels[number]
     if loop.iterable is None or isinstance(loop.node, ast.AsyncFor):
@@ -121,11 +93,27 @@ def _samples(loop: Loop, levels: Sequence[Level], number: int, program: Program)
         if _is_of_range(value):
             batch = _indexed(name, loop, devices, number)
             if batch is not None:
-                return _Samples(loop, batch, f"{batch}[{name}]", others)
-        elif _is_array(value, level.function) and devices.of(value, number) == "device":
+                return Samples(loop, batch, f"{batch}[{name}]", others)
+        elif _is_array(value, level.function) and _is_there(
+            name, value, loop, level, devices.of(value, number), program
+        ):
             del others[name]
-            return _Samples(loop, ast.unparse(value), name, others)
+            return Samples(loop, ast.unparse(value), name, others)
     return None
+
+
+def _is_there(
+    name: str, value: ast.expr, loop: Loop, level: Level, where: Where, program: Program
+) -> bool:
+    """Return whether the items of an array are on a device: functions of JAX and CuPy need this."""
+    if where is not None:
+        return where == "device"
+    return isinstance(value, (ast.Name, ast.Attribute)) and any(
+        isinstance(node, ast.Call)
+        and _ARRAYS_OF_DEVICE.match(called_name(node, level.place, program))
+        and any(isinstance(one, ast.Name) and one.id == name for one in node.args)
+        for node in ast.walk(loop.node)
+    )
 
 
 def _is_of_range(node: ast.expr) -> bool:
@@ -173,7 +161,7 @@ def _indexed(index: str, loop: Loop, devices: Devices, number: int) -> str | Non
     return None
 
 
-def _result(samples: _Samples, level: Level, program: Program) -> ast.Call | None:
+def _result(samples: Samples, level: Level, program: Program) -> ast.Call | None:
     """Return the call that joins the results of a loop to a batch; None: it is not clear."""
     function, loop = level.function, samples.loop
     joins = [
@@ -207,118 +195,24 @@ def _result(samples: _Samples, level: Level, program: Program) -> ast.Call | Non
     )
 
 
-class _Body:
-    """The body of a loop over samples."""
-
-    def __init__(self, samples: _Samples, level: Level, program: Program) -> None:
-        self._samples, self._program, self._level = samples, program, level
-        node = samples.loop.node
-        self._statements: list[ast.stmt] = list(getattr(node, "body", ()))
-        parts: Sequence[ast.AST] = self._statements
-        if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
-            parts = [node.elt]
-            if len(node.generators) > 1 or node.generators[0].ifs:
-                parts = []
-        self._nodes = [inner for one in parts for inner in ast.walk(one)]
-
-    @property
-    def is_independent(self) -> bool:
-        """Whether no iteration needs a value of the one before."""
-        loop, function = self._samples.loop, self._level.function
-        if any(isinstance(one, (ast.AugAssign, *_ENDS)) for one in self._nodes):
-            return False
-        targets = {
-            name
-            for name, given in function.assigned.items()
-            if any(one.loop == loop for one in given)
-        }
-        known = set(targets)
-        return _reads_only(self._statements, known, _stored(self._nodes) - targets)
-
-    @property
-    def fits(self) -> bool:
-        """Whether the body only computes with arrays on a device, and with numbers."""
-        calls = [one for one in self._nodes if isinstance(one, ast.Call)]
-        of_device = [self._kind(one, self._level.place, 0) for one in calls]
-        return None not in of_device and True in of_device
-
-    def _kind(self, call: ast.Call, at: Place, depth: int) -> bool | None:
-        """Return whether a call computes on a device; None: a whole batch may not be possible."""
-        name = called_name(call, at, self._program)
-        last = name.rpartition(".")[2]
-        if last in _VARYING or (last == "where" and len(call.args) == 1):
-            return None
-        if isinstance(called := self._program.called(call, at), Place):
-            return self._of_function(called, depth)
-        if name.startswith("."):
-            owner = root_name(call.func)
-            if last == "append":
-                return False
-            if last in _OF_GENERATORS:
-                return False
-            is_array = owner != "self" and (not owner or self._is_of_sample(owner, at))
-            return True if is_array else None
-        if _OF_DEVICES.match(name):
-            return True
-        return False if _OF_HOST.match(name) else None
-
-    def _is_of_sample(self, name: str, at: Place) -> bool:
-        """Return whether a name is a sample, or gets its value in the loop."""
-        if at.function is not self._level.function:
-            return name in at.function.params or name in at.function.assigned
-        loop = self._samples.loop
-        return name == root_name(ast.parse(self._samples.item, mode="eval").body) or any(
-            loop.line <= one.line <= loop.last for one in at.function.assigned.get(name, ())
-        )
-
-    def _of_function(self, called: Place, depth: int) -> bool | None:
-        """Return whether a function of the program computes on a device, like `_kind`."""
-        if depth >= _DEEPEST or called.function.owner is not None:
-            return None
-        if any(isinstance(one, (ast.Yield, ast.Await, ast.While)) for one in called.function.nodes):
-            return None
-        calls = [one for one in called.function.nodes if isinstance(one, ast.Call)]
-        kinds = [self._kind(one, called, depth + 1) for one in calls]
-        return None if None in kinds else True in kinds
-
-
-def _stored(nodes: Sequence[ast.AST]) -> set[str]:
-    return {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-
-
-def _reads_only(statements: Sequence[ast.stmt], known: set[str], stored: set[str]) -> bool:
-    """Return whether code reads names that it gives values only after it has done so."""
-    for one in statements:
-        inner = [*getattr(one, "body", ()), *getattr(one, "orelse", ())]
-        reads = [getattr(one, "test", None), getattr(one, "iter", None)] if inner else [one]
-        for part in filter(None, reads):
-            for node in ast.walk(part):
-                if (
-                    isinstance(node, ast.Name)
-                    and isinstance(node.ctx, ast.Load)
-                    and node.id in stored - known
-                ):
-                    return False
-        if isinstance(one, ast.For):
-            known |= _stored(list(ast.walk(one.target)))
-        if inner and not _reads_only(inner, known, stored):
-            return False
-        known |= _stored([one, *ast.walk(one)])
-    return True
-
-
-def _found(samples: _Samples, result: ast.Call, level: Level) -> CostlyOption:
+def _found(
+    samples: Samples, result: ast.Call | None, level: Level, *, has_transforms: bool
+) -> CostlyOption:
     frame, loop = level.frame, samples.loop
     short = frame.file.rpartition("/")[2]
-    code = code_for_batch(loop, samples.batch, samples.item, samples.iterables, result, level)
-    last = max(loop.last, result.end_lineno or result.lineno)
+    code: list[str] = []
+    last = loop.last
+    if result is not None:
+        code = code_for_batch(loop, samples.batch, samples.item, samples.iterables, result, level)
+        last = max(loop.last, result.end_lineno or result.lineno)
     advice = (
         f"In {short}, write these lines instead of lines {loop.line} to {last}: "
         + "; ".join(f"`{one}`" for one in code)
         + "."
         if code
         else f"Compute the whole batch `{samples.batch}` with one call of each operation, instead "
-        f"of the loop at {short}:{loop.line}. " + ways_for_batch(loop, samples.batch)
+        f"of the loop at {short}:{loop.line}. "
+        + ways_for_batch(loop, samples.batch, has_transforms=has_transforms)
     )
     node = loop.node
     text = level.file.text_of(node) if isinstance(node, ast.expr) else ""

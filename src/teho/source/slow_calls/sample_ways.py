@@ -29,21 +29,24 @@ _WAYS = {
         "The products of all samples are one call of `torch.bmm` or `torch.einsum`."
     ),
     r"\blinalg\.": "The functions of `linalg` take many matrices, with the samples as first axis.",
-    r"\b(TF|functional|transforms)\.(rotate|affine|crop|resize|adjust_\w+|gaussian_blur)\(": (
-        "Random transforms of a whole batch, with other numbers for each sample, are in "
-        "the package `kornia.augmentation`."
-    ),
     r"\bjnp\.|\bjax\.": "With JAX, write the work on one sample as a function `f`, and call "
     "`jax.jit(jax.vmap(f))` with the batch.",
 }
 
 
-def ways_for_batch(loop: Loop, batch: str) -> str:
+_TRANSFORMS = (
+    "The transforms of `torchvision` draw the same random numbers for a whole batch. Those of "
+    "`kornia.augmentation` draw other numbers for each sample of a batch, and are called once."
+)
+
+
+def ways_for_batch(loop: Loop, batch: str, *, has_transforms: bool = False) -> str:
     """Return sentences on how to compute a batch with the operations of a loop.
 
     Args:
         loop: the loop over the samples.
         batch: what it goes through.
+        has_transforms: whether it calls transforms of `torchvision`.
     """
     text = ast.unparse(loop.node)
     found = [way for pattern, way in _WAYS.items() if re.search(pattern, text)]
@@ -51,4 +54,6 @@ def ways_for_batch(loop: Loop, batch: str) -> str:
         f"Most functions take `{batch}` as a whole, with the samples as the first axis. Numbers "
         "that differ between the samples are then one tensor."
     )
+    if has_transforms or re.search(r"\b(TF|functional|transforms)\.(rotate|affine|crop)\(", text):
+        return " ".join([*found, _TRANSFORMS])
     return " ".join([general, *found])

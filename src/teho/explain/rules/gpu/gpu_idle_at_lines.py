@@ -10,7 +10,7 @@ PyTorch or CuPy instead of one of NumPy or SciPy with arrays that were copied fr
 from __future__ import annotations
 
 from teho.explain.gpu_lines import THRESHOLDS as _OF_LINES
-from teho.explain.gpu_lines import GpuLines, gpu_lines
+from teho.explain.gpu_lines import GpuLines, Limits, gpu_lines
 from teho.explain.kinds import DEEP_GPU
 from teho.explain.options import OptionTime, in_words
 from teho.explain.rule import (
@@ -56,7 +56,13 @@ SAME_LOSS_AS = ("result_unused", "evaluation_long", "option_costly", "known_acti
 def judge(context: ProgramContext) -> Findings:
     """Find lines that leave the GPU idle, in the process that ran longest."""
     for main in context.mains[:1]:
-        lines = gpu_lines(context, main, context.limit)
+        limits = Limits(
+            busy_percent=context.limit("busy_percent"),
+            sm_active_percent=context.limit("sm_active_percent"),
+            large_percent=context.limit("large_percent"),
+            large_min_s=context.limit("large_min_s"),
+        )
+        lines = gpu_lines(context, main, limits)
         if lines is None:
             continue
         context.forget_lacks()
