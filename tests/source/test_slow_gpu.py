@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import pytest
@@ -236,8 +237,8 @@ def main(data, shift, flip, light):
 def written(source, *active):
     """Return a program in which the lines of the advice are written instead of its own."""
     advice = found(source, *active)["loop_over_samples"]["advice"]
-    head, _, code = advice.partition(": ")
-    first, last = (int(word.rstrip(",")) for word in head.split() if word.rstrip(",").isdigit())
+    _, head, code = re.split(r" Instead of | write: ", advice)
+    first, last = (int(word) for word in head.split() if word.isdigit())
     lines = (HEAD + textwrap.dedent(source)).split("\n")
     new = [f"    {one}" for one in code.rstrip(".").strip("`").split("`; `")]
     return "\n".join([*lines[: first - 1], *new, *lines[last:]])
@@ -353,7 +354,7 @@ def test_what_a_worker_converts_beside_the_gpu():
 def test_the_code_of_a_conversion():
     words = prepared(SENT, f"{CAST}\n    x = (x - MEAN) / STD")["converted_before_copy"]
     assert words["code"] == (
-        "`x = torch.from_numpy(crops).to(device).float() / 255.0`, `x = (x - MEAN) / STD`, "
+        "`x = torch.from_numpy(crops).to(device).float() / 255.0`; `x = (x - MEAN) / STD`; "
         "`return x`"
     )
     assert "`MEAN = torch.as_tensor(MEAN, device=device)`" in words["before"]

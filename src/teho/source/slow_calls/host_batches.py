@@ -115,9 +115,9 @@ def _made_of(made: ast.expr, function: Function, depth: int = 0) -> ast.expr | N
             return _made_of(value, function, depth)
         case ast.Name(id=name) if depth == 0:
             given = function.assigned.get(name, [])
-            value = given[0].value if len(given) == 1 and given[0].loop is None else None
-            found = _made_of(value, function, 1) if value is not None else None
-            return made if found is None or found is value else found
+            only = given[0].value if len(given) == 1 and given[0].loop is None else None
+            found = _made_of(only, function, 1) if only is not None else None
+            return made if found is None or found is only else found
         case ast.Name() | ast.BinOp():
             return made
         case ast.Call(func=ast.Attribute(attr=method)) if method in _ELEMENTWISE | {"float"}:
@@ -236,20 +236,13 @@ def _found(copy: _Copy, chain: _Chain, level: Level) -> CostlyOption:
         code.append(text.replace(ast.unparse(copy.call), ast.unparse(copy.value)))
     code = [one for one in code if not _is_same(one)]
     lines = sorted({one.lineno for one in chain.statements})
-    where = f"{short}:{lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
+    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
     names = sorted(chain.outer)
     constants = [name for name in names if not level.function.binds(name)]
     device = copy.to.removeprefix(".to(").removesuffix(")") if copy.to.startswith(".to(") else ""
     on_device = f"device={device}" if device and "," not in device else 'device="cuda"'
-    before = (
-        "Make "
-        + " and ".join(f"`{one}`" for one in constants)
-        + " tensors on the GPU once: "
-        + ", ".join(f"`{one} = {torch}.as_tensor({one}, {on_device})`" for one in constants)
-        + ". "
-        if constants
-        else ""
-    )
+    made = "; ".join(f"`{one} = {torch}.as_tensor({one}, {on_device})`" for one in constants)
+    before = f" Write once, before the loop: {made}." if made else ""
     return CostlyOption(
         name="converted_before_copy",
         at=Frame(frame.file, frame.function, chain.cast.lineno, level.file.text_of(chain.cast)),
@@ -257,9 +250,8 @@ def _found(copy: _Copy, chain: _Chain, level: Level) -> CostlyOption:
         words={
             "file": short,
             "where": where,
-            "code": ", ".join(f"`{one}`" for one in code),
+            "code": "; ".join(f"`{one}`" for one in code),
             "before": before,
-            "bytes": start,
         },
     )
 

@@ -217,7 +217,7 @@ class _Finder:
                 if found is None or found.join:
                     return None
                 text = ast.unparse(node).replace(ast.unparse(value), found.text or found.name)
-                return found._replace(**{"text" if found.text else "name": text})
+                return found._replace(text=text) if found.text else found._replace(name=text)
             case ast.Call():
                 return self._of_call(node, at, depth)
         return None

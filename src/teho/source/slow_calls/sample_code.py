@@ -325,23 +325,24 @@ class _Writer:
                 args=[image, ast.Tuple(elts=shifts)],
                 keywords=[ast.keyword(arg="dims", value=ast.Tuple(elts=dims))],
             ) if dotted_name(func).endswith("roll"):
-                axes = [one.value for one in dims if isinstance(one, ast.Constant)]
-                if axes != [1, 2] or len(shifts) != 2:
+                if [ast.unparse(one) for one in dims] != ["1", "2"] or len(shifts) != 2:
+                    raise _UnclearError
+                if self._level.function.knows("rows") or self._level.function.knows("columns"):
                     raise _UnclearError
                 text, single = self._array(image)
                 if single:
                     raise _UnclearError
                 target = self._samples.setdefault(name, name)
-                for axis, shift, part in zip(axes, shifts, ("rows", "columns"), strict=True):
+                for axis, (shift, part) in enumerate(zip(shifts, ("rows", "columns"), strict=True)):
                     if not isinstance(shift, ast.Name) or shift.id not in self._vectors:
                         raise _UnclearError
-                    length = f"{self._batch}.shape[{axis + 1}]"
+                    length = f"{self._batch}.shape[{axis + 2}]"
                     device = f"device={self._batch}.device"
                     begin = f"{self._torch}.arange({length}, {device})"
-                    place = "[:, None, :, None]" if axis == 1 else "[:, None, None, :]"
+                    place = "[:, None, :, None]" if axis == 0 else "[:, None, None, :]"
                     self.lines += [
                         f"{part} = ({begin} - {self._flat(shift.id)}[:, None]) % {length}",
-                        f"{target} = {text}.take_along_dim({part}{place}, {axis + 1})",
+                        f"{target} = {text}.take_along_dim({part}{place}, {axis + 2})",
                     ]
                     text = target
                 return True

@@ -20,7 +20,7 @@ from teho.source.program import Program
 from teho.source.purity import Purity
 from teho.source.slow_calls.sample_bodies import Body, Samples
 from teho.source.slow_calls.sample_code import code_for_batch
-from teho.source.slow_calls.sample_ways import ways_for_batch
+from teho.source.slow_calls.sample_ways import advice_for_batch
 from teho.source.stack import Level
 
 __all__ = ["find_sample_loop"]
@@ -205,15 +205,7 @@ def _found(
     if result is not None:
         code = code_for_batch(loop, samples.batch, samples.item, samples.iterables, result, level)
         last = max(loop.last, result.end_lineno or result.lineno)
-    advice = (
-        f"In {short}, write these lines instead of lines {loop.line} to {last}: "
-        + "; ".join(f"`{one}`" for one in code)
-        + "."
-        if code
-        else f"Compute the whole batch `{samples.batch}` with one call of each operation, instead "
-        f"of the loop at {short}:{loop.line}. "
-        + ways_for_batch(loop, samples.batch, has_transforms=has_transforms)
-    )
+    advice = advice_for_batch(loop, samples.batch, last, code, short, has_transforms=has_transforms)
     node = loop.node
     text = level.file.text_of(node) if isinstance(node, ast.expr) else ""
     text = text or level.file.line_text(loop.line).rstrip(":")

@@ -4,56 +4,68 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 from teho.source.parsed import Loop
 
-__all__ = ["ways_for_batch"]
+__all__ = ["advice_for_batch"]
 
 _WAYS = {
     r"\baffine_grid\(|\bgrid_sample\(": (
-        "Make the matrices of all samples first, as one tensor of the shape (number of samples, "
-        "2, 3), and call `affine_grid` and `grid_sample` once."
+        "make the matrices of all samples first, as one tensor of the shape (number of samples, "
+        "2, 3), and call `affine_grid` and `grid_sample` once"
     ),
     r"\broll\(": (
-        "To shift each sample by its own number, use one `take_along_dim` with the indices "
-        "`(arange - shift[:, None]) % length`."
+        "shift all samples with one `take_along_dim`, with the indices `(arange - shift[:, None]) "
+        "% length`"
     ),
     r"\b[hv]?flip(ud|lr)?\(": (
-        "To flip only some samples, flip all of them, and choose with `torch.where(flags, flipped, "
-        "batch)`."
-    ),
-    r"\btorch\.(tensor|as_tensor)\(|\.to\(|\.cuda\(": (
-        "Put the numbers of all samples into one NumPy array, and copy this array to the GPU once."
+        "flip all samples, and choose with `torch.where(flags, flipped, batch)`"
     ),
     r" @ |\b(matmul|mm|mv|dot|outer)\(": (
-        "The products of all samples are one call of `torch.bmm` or `torch.einsum`."
+        "multiply all samples with one `torch.bmm` or `torch.einsum`"
     ),
-    r"\blinalg\.": "The functions of `linalg` take many matrices, with the samples as first axis.",
-    r"\bjnp\.|\bjax\.": "With JAX, write the work on one sample as a function `f`, and call "
-    "`jax.jit(jax.vmap(f))` with the batch.",
+    r"\blinalg\.": "give the functions of `linalg` all matrices, with the samples as first axis",
+    r"\bjnp\.|\bjax\.": (
+        "write the work on one sample as a function `f`, and call `jax.jit(jax.vmap(f))` with the "
+        "batch"
+    ),
+    r"\btorch\.(tensor|as_tensor)\(|\.to\(|\.cuda\(": (
+        "put the numbers of all samples into one array, and copy it to the GPU once"
+    ),
 }
-
-
-_TRANSFORMS = (
-    "The transforms of `torchvision` draw the same random numbers for a whole batch. Those of "
-    "`kornia.augmentation` draw other numbers for each sample of a batch, and are called once."
+_GENERAL = (
+    "give each operation the whole batch, with the samples as first axis, and numbers that differ "
+    "between the samples as one tensor"
 )
+_TRANSFORMS = (
+    "the transforms of `kornia.augmentation` take a whole batch and draw other numbers for each "
+    "sample; those of `torchvision` draw the same numbers for the whole batch"
+)
+_MOST = 3
 
 
-def ways_for_batch(loop: Loop, batch: str, *, has_transforms: bool = False) -> str:
-    """Return sentences on how to compute a batch with the operations of a loop.
+def advice_for_batch(
+    loop: Loop, batch: str, last: int, code: Sequence[str], file: str, *, has_transforms: bool
+) -> str:
+    """Return the advice for a loop over samples: first how, then the code, as far as it is known.
 
     Args:
-        loop: the loop over the samples.
+        loop: the loop.
         batch: what it goes through.
-        has_transforms: whether it calls transforms of `torchvision`.
+        last: the last line that the code replaces.
+        code: the lines for the whole batch; empty: they are not known.
+        file: the name of the file.
+        has_transforms: whether the loop calls transforms of images.
     """
     text = ast.unparse(loop.node)
-    found = [way for pattern, way in _WAYS.items() if re.search(pattern, text)]
-    general = (
-        f"Most functions take `{batch}` as a whole, with the samples as the first axis. Numbers "
-        "that differ between the samples are then one tensor."
-    )
+    ways = [way for pattern, way in _WAYS.items() if re.search(pattern, text)][:_MOST]
     if has_transforms or re.search(r"\b(TF|functional|transforms)\.(rotate|affine|crop)\(", text):
-        return " ".join([*found, _TRANSFORMS])
-    return " ".join([general, *found])
+        ways = [_TRANSFORMS]
+    if code:
+        ways = ways[:1]
+    how = f"Compute all of `{batch}` at once instead of the loop: {'; '.join(ways or [_GENERAL])}."
+    if not code:
+        return how
+    lines = "; ".join(f"`{one}`" for one in code)
+    return f"{how} Instead of lines {loop.line} to {last} of {file}, write: {lines}."

@@ -50,7 +50,7 @@ MUTES = (
     "cores_unused",
 )
 MUTES_BECAUSE = "this finding names the lines because of which the GPU is idle, and what to change"
-SAME_LOSS_AS = ("result_unused", "evaluation_long", "option_costly", "known_activity")
+SAME_LOSS_AS = ("evaluation_long", "option_costly", "known_activity")
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -82,8 +82,8 @@ def _found(
     where = f", mostly at {slow.short_place}" if is_far else ""
     noun = "loop" if at.text.startswith("for ") else "call"
     least, most = (part * of_run for part in option.regain)
-    if gpu.busy_percent < context.limit("busy_percent"):
-        most = min(most, gpu.idle_percent)
+    if gpu.busy_percent < context.limit("busy_percent") and gpu.idle_percent < most:
+        least, most = min(least, gpu.idle_percent / 2), gpu.idle_percent
     return context.lost(
         f"The {noun} `{at.short_text}` at {at.short_place} {option.why.format(**time.words)}. "
         f"{capital(option.what)} took {share:.0f} % of the time{_after(main)}{where}, and the GPU "
@@ -97,7 +97,7 @@ def _found(
         ),
         action=in_words(option.advice, time.places, time.words),
         judged_by=["large_percent", "busy_percent"],
-        regain_percent=(min(least, most / 2), most),
+        regain_percent=(least, most),
         lines=time.lines,
         mutes=lines.percent >= context.limit("explains_percent"),
         certainty=Certainty(option.certainty) if option.certainty else Certainty.LIKELY,
