@@ -72,7 +72,13 @@ def test_samples_one_by_one(line, body, item):
         ("for part in images.split(1024):", "pass", "torch.fft.rfft2(part)"),
         ("for i in range(0, len(images), 256):", "pass", "torch.fft.rfft2(images[i:i + 256])"),
         ("for i in range(3):", "pass", "torch.fft.rfft2(images[i])"),
+        # Lists, and tuples of arrays.
+        ("for i, (image, label) in enumerate(images):", "pass", "torch.full_like(image, i)"),
+        (ITEM, "a, b = image", "torch.roll(a, 2)"),
+        (ITEM, "pass", "torch.stack(image)"),
         # Results of different sizes.
+        ("for i in range(len(images)):", "pass",
+         "images[i].unsqueeze(0).expand(len(shift[i]), -1).relu()"),
         (ITEM, "pass", "image[image > 0]"),
         (ITEM, "image = torch.nonzero(image)", EACH),
         (ITEM, "image = torch.unique(image)", EACH),
@@ -100,6 +106,9 @@ def test_other_loops(line, body, item):
         ("images = batch.to('cpu')", "torch.stack(done)"),
         ("images = list(batch)", "torch.stack(done)"),
         (MOVE, "done"),  # perhaps of different sizes
+        (MOVE, "torch.cat(done)"),
+        ("parts_list = batch.to(device); images = parts_list", "torch.stack(done)"),
+        ("images = batch.to(device).chunk(9)[1:]", "torch.stack(done)"),
         (MOVE, "pad_sequence(done)"),
     ],
 )

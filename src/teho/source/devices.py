@@ -30,6 +30,8 @@ _MAKERS = re.compile(
 _ON_DEVICE = re.compile(r"dev|cuda|gpu|rank|accelerator", re.IGNORECASE)
 _STEPS = frozenset(("training_step", "validation_step", "test_step", "predict_step", "forward"))
 """Methods of models that get their arrays on the device of the model."""
+_PARTS = re.compile(r"\.(chunk|split|tensor_split|hsplit|vsplit|array_split)$")
+"""Functions and methods that return several arrays."""
 _OF_MODELS = frozenset(
     (
         *("parameters", "named_parameters", "buffers", "named_buffers", "state_dict", "modules"),
@@ -104,6 +106,8 @@ class Devices:
         called = self._program.called(call, at)
         if isinstance(called, Place):
             return self._of_function(called, depth) or self._any(call.args, at, number, depth)
+        if isinstance(called, str) and _PARTS.search(called):
+            return None
         if isinstance(called, str) and "." in called:
             if _HOST.match(called):
                 return "host"
@@ -116,7 +120,7 @@ class Devices:
             is_model = isinstance(call.func, ast.Name) and called is None
             return self._any(call.args, at, number, depth) if is_model else None
         method, value = call.func.attr, call.func.value
-        if method in _OF_MODELS:
+        if method in _OF_MODELS or _PARTS.search(f".{method}"):
             return None
         if method in _TO_HOST or (method == "get" and not call.args):
             return "host"
@@ -144,6 +148,8 @@ class Devices:
                 yield one
 
     def _of_name(self, node: ast.Name, at: Place, number: int | None, depth: int) -> Where:
+        if node.id.endswith(("list", "lists")):
+            return None  # several arrays
         function: Function | None = at.function
         before = [one for one in at.function.assigned.get(node.id, ()) if one.line < node.lineno]
         if not before and node.id in at.function.params:

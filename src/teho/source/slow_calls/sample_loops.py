@@ -34,7 +34,10 @@ _LEAST_SAMPLES = 8
 _JOINS = re.compile(
     r"(torch|cupy|jax\.numpy)\.(stack|cat|concat|concatenate|vstack|hstack|asarray|array)$"
 )
+_STACKS = re.compile(r"(stack|array)$")
 _ARRAYS_OF_DEVICE = re.compile(r"(cupy|jax\.numpy|jax\.image|jax\.nn)\.")
+_LISTS = frozenset(("zip", "enumerate", "range", "list", "tuple", "sorted", "map", "filter"))
+_DEEPEST = 4
 _CHUNKS = frozenset(("split", "chunk", "tensor_split"))
 
 
@@ -94,8 +97,10 @@ def _samples(loop: Loop, levels: Sequence[Level], number: int, program: Program)
             batch = _indexed(name, loop, devices, number)
             if batch is not None:
                 return Samples(loop, batch, f"{batch}[{name}]", others)
-        elif _is_array(value, level.function) and _is_there(
-            name, value, loop, level, devices.of(value, number), program
+        elif (
+            name in _whole_items(loop)
+            and _is_array(value, level.function)
+            and _is_there(name, value, loop, level, devices.of(value, number), program)
         ):
             del others[name]
             return Samples(loop, ast.unparse(value), name, others)
@@ -116,29 +121,45 @@ def _is_there(
     )
 
 
+def _whole_items(loop: Loop) -> set[str]:
+    """Return the names of a loop that get whole items: of `i, (a, b)`, only `i`.
+
+    A name that the body joins or unpacks is a list, and not a sample.
+    """
+    node = loop.node
+    target = node.target if isinstance(node, ast.For) else None
+    if isinstance(node, COMPREHENSIONS):
+        target = node.generators[0].target
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    names = {one.id for one in parts if isinstance(one, ast.Name)}
+    for one in ast.walk(node):
+        match one:
+            case ast.Call(func=ast.Attribute(attr="stack" | "cat"), args=[ast.Name(id=name), *_]):
+                names.discard(name)
+            case ast.Assign(targets=[ast.Tuple()], value=ast.Name(id=name)):
+                names.discard(name)
+    return names
+
+
 def _is_of_range(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and root_name(node.func) == "range" and len(node.args) == 1
 
 
-def _is_array(node: ast.expr, function: Function) -> bool:
+def _is_array(node: ast.expr, function: Function, depth: int = 0) -> bool:
     """Return whether the items of an expression are samples, and not lists, layers or parts."""
     match node:
         case ast.Name(id=name):
             values = [one.value for one in function.assigned.get(name, []) if one.value is not None]
-            lists = (ast.List, ast.Tuple, ast.Dict, *COMPREHENSIONS)
-            return not any(
-                isinstance(one, lists) or (isinstance(one, ast.Call) and _is_chunks(one))
-                for one in values
-            )
+            if name.endswith(("list", "lists")):
+                return False
+            return depth > _DEEPEST or all(_is_array(one, function, depth + 1) for one in values)
         case ast.Call():
-            return not _is_chunks(node) and root_name(node.func) not in (
-                "zip",
-                "enumerate",
-                "range",
-            )
-        case ast.Subscript() | ast.Attribute():
-            return True
-    return False
+            return not _is_chunks(node) and root_name(node.func) not in _LISTS
+        case ast.Subscript(value=value) if isinstance(node.slice, ast.Slice):
+            return _is_array(value, function, depth + 1)
+        case ast.List() | ast.Tuple() | ast.Dict() | ast.ListComp() | ast.DictComp():
+            return False
+    return not isinstance(node, COMPREHENSIONS)
 
 
 def _is_chunks(call: ast.Call) -> bool:
@@ -161,6 +182,13 @@ def _indexed(index: str, loop: Loop, devices: Devices, number: int) -> str | Non
     return None
 
 
+def _has_one_row(samples: Samples) -> bool:
+    """Return whether the body gives each sample a first axis of length 1: `crop[None]`."""
+    text = ast.unparse(samples.loop.node)
+    item = re.escape(samples.item)
+    return re.search(rf"\b{item}(\[None|\.unsqueeze\(0\))|\[(\w+):\2 \+ 1", text) is not None
+
+
 def _result(samples: Samples, level: Level, program: Program) -> ast.Call | None:
     """Return the call that joins the results of a loop to a batch; None: it is not clear."""
     function, loop = level.function, samples.loop
@@ -171,6 +199,8 @@ def _result(samples: Samples, level: Level, program: Program) -> ast.Call | None
         and node.args
         and _JOINS.match(called_name(node, level.place, program))
     ]
+    if not _has_one_row(samples):  # samples of different sizes can be joined, but not stacked
+        joins = [one for one in joins if _STACKS.search(ast.unparse(one.func))]
     if not loop.is_statement:
         return next((one for one in joins if one.args[0] is loop.node), None)
     lists = {
