@@ -112,7 +112,7 @@ def test_other_loops(line, body, item):
         (MOVE, "pad_sequence(done)"),
     ],
 )
-def test_samples_elsewhere_or_kept_apart(move, result):
+def test_samples_in_host_memory_or_of_different_sizes(move, result):
     assert "loop_over_samples" not in loop(move=move, result=result)
 
 

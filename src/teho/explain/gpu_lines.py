@@ -12,7 +12,7 @@ from teho.model.finding import Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame
 
-__all__ = ["KIND", "THRESHOLDS", "GpuLines", "Limits", "gpu_lines"]
+__all__ = ["KIND", "THRESHOLDS", "GpuLines", "LineLimits", "gpu_lines"]
 
 KIND = "gpu_idle_at_lines"
 """The rule that names these lines, and the key `rule` of their options."""
@@ -36,7 +36,7 @@ THRESHOLDS: dict[str, Threshold] = {
 }
 
 
-class Limits(NamedTuple):
+class LineLimits(NamedTuple):
     """The thresholds of the rule, here as they are shipped."""
 
     busy_percent: float = THRESHOLDS["busy_percent"].value
@@ -68,7 +68,7 @@ class GpuLines(NamedTuple):
 
 
 def gpu_lines(
-    context: ProgramContext, main: MainProcess, limits: Limits | None = None
+    context: ProgramContext, main: MainProcess, limits: LineLimits | None = None
 ) -> GpuLines | None:
     """Return the lines of a process that leave the GPU idle; None: there are none.
 
@@ -79,7 +79,7 @@ def gpu_lines(
         main: the process.
         limits: the thresholds; None: the shipped ones.
     """
-    limits = limits or Limits()
+    limits = limits or LineLimits()
     times = option_times(main, KIND)
     if not times or not context.gpus_beside(main) or not main.process.may_use_device:
         return None
@@ -92,7 +92,7 @@ def gpu_lines(
 
 
 def _has_little_work(
-    context: ProgramContext, main: MainProcess, gpu: GpuUse, limits: Limits
+    context: ProgramContext, main: MainProcess, gpu: GpuUse, limits: LineLimits
 ) -> bool:
     """Return whether the GPU could do more, and did something."""
     if gpu.busy_percent <= 0:
@@ -113,7 +113,7 @@ def _working_s(main: MainProcess) -> float:
     return max(main.process.wall_s - start_s, 1e-3)
 
 
-def _is_loss(context: ProgramContext, seconds: float, working_s: float, limits: Limits) -> bool:
+def _is_loss(context: ProgramContext, seconds: float, working_s: float, limits: LineLimits) -> bool:
     share = 100 * seconds / working_s
     is_large = share >= limits.large_percent
     if is_large and seconds >= limits.large_min_s:

@@ -10,7 +10,7 @@ PyTorch or CuPy instead of one of NumPy or SciPy with arrays that were copied fr
 from __future__ import annotations
 
 from teho.explain.gpu_lines import THRESHOLDS as _OF_LINES
-from teho.explain.gpu_lines import GpuLines, Limits, gpu_lines
+from teho.explain.gpu_lines import GpuLines, LineLimits, gpu_lines
 from teho.explain.kinds import DEEP_GPU
 from teho.explain.options import OptionTime, in_words
 from teho.explain.rule import (
@@ -56,7 +56,7 @@ SAME_LOSS_AS = ("evaluation_long", "option_costly", "known_activity")
 def judge(context: ProgramContext) -> Findings:
     """Find lines that leave the GPU idle, in the process that ran longest."""
     for main in context.mains[:1]:
-        limits = Limits(
+        limits = LineLimits(
             busy_percent=context.limit("busy_percent"),
             sm_active_percent=context.limit("sm_active_percent"),
             large_percent=context.limit("large_percent"),
