@@ -156,6 +156,8 @@ def stepped(body, after="return total", before="total = torch.zeros(len(x), devi
          "total = torch.zeros(len(x), device=x.device)", "return total"),
         ("for i in range(len(x)): total += nn.functional.mse_loss(x[i], y[i])",
          "nn.functional.mse_loss(x[i], y[i])", "total = 0", "return total"),
+        ("for i in range(len(x)): total = total + nn.functional.mse_loss(x[i], y[i])",
+         "nn.functional.mse_loss(x[i], y[i])", "total = 0", "return total"),
         ("x = torch.stack([jitter(one) for one in x])", "jitter(one)", "pass", "return x"),
         ("for i in range(len(y)): z.append(jnp.fliplr(y[i]))", "jnp.fliplr(y[i])", "z = []",
          "return jnp.stack(z)"),
@@ -326,6 +328,10 @@ def prepared(active, lines=CAST, end=SENT):
         ("x = torch.from_numpy(crops).float().div(255)", "x.to(device)",
          "torch.from_numpy(crops).float()"),
         ("x = crops.float() / 255.0\n    x = x.to(device)", "x", "crops.float()"),
+        ("x = crops.astype('float32')\n    x /= 255.0", SENT, "crops.astype('float32')"),
+        (CAST, "torch.tensor(x, device=device)", "crops.astype(np.float32)"),
+        ("x = torch.tensor(crops, dtype=torch.float32) / 255", "x.to(device)",
+         "torch.tensor(crops, dtype=torch.float32)"),
         ("pass", "(crops.to(torch.float32) / 255.0).to(device, non_blocking=True)",
          "crops.to(torch.float32)"),
     ],
@@ -440,6 +446,8 @@ def test_functions_without_arrays_of_the_gpu(first, result, call):
 
 
 COLLECTED = """
+def first(net, x):
+    return net(x).cpu().numpy()
 def evaluate(net, loader, device):
     {before}
     for x, y in loader:
@@ -452,8 +460,11 @@ def main(net, loader, device):
 """
 
 
+NUMPY = "parts.append(net(x.to(device)).cpu().numpy())"
+
+
 def collected(best="np.argmax(scores, axis=1)", join="scores = np.concatenate(parts)",
-              collect="parts.append(net(x.to(device)).cpu().numpy())", call=""):  # fmt: skip
+              collect=NUMPY, call=""):  # fmt: skip
     source = COLLECTED.format(before="parts = []", collect=collect, join=join, best=best)
     return found(source, "evaluate(net, loader, device)", call or best)
 
@@ -471,11 +482,29 @@ def test_all_scores_for_an_argmax():
          "np.argmax(scores, axis=1)"),
         ("np.argmax(scores, axis=0)", "scores = np.concatenate(parts)", ""),
         ("np.argmax(scores)", "scores = np.concatenate(parts)", ""),
-        ("np.argsort(scores, axis=1)", "scores = np.concatenate(parts)", ""),
+        ("np.cumsum(scores, axis=1)", "scores = np.concatenate(parts)", ""),
+        ("np.argmax(-scores, axis=1)", "scores = np.concatenate(parts)", ""),
     ],
 )  # fmt: skip
 def test_scores_that_are_needed(best, join, call):
     assert collected(best, join, call=call) == {}
+
+
+@pytest.mark.parametrize(
+    ("best", "join", "collect", "new"),
+    [
+        ("np.argsort(scores, axis=1)", "scores = np.concatenate(parts)", NUMPY,
+         "torch.argsort(torch.from_numpy(scores).cuda(), 1).cpu().numpy()"),
+        ("scores @ scores.T", "scores = torch.cat(parts)", "parts.append(net(x).cpu())",
+         "(scores.cuda() @ scores.T.cuda()).cpu().numpy()"),
+        ("np.linalg.inv(scores)", "scores = first(net, x)", NUMPY,
+         "torch.linalg.inv(torch.from_numpy(scores).cuda()).cpu().numpy()"),
+    ],
+)  # fmt: skip
+def test_what_is_worth_a_copy_to_the_gpu(best, join, collect, new):
+    words = collected(best, join, collect)["computed_on_host"]
+    assert words["new"] == new
+    assert words["before"] == ""
 
 
 # ---- averages of weights ----
@@ -536,6 +565,19 @@ def test_a_first_copy_without_clone():
     source = AVERAGE.format(over="module.state_dict().items()", copy=COPY, update=UPDATE)
     words = found(source.replace(".cpu().clone()", ".cpu()"), HOOK, "value.detach().cpu()")
     assert "write `v.detach().clone()` instead" in words["weights_averaged_on_host"]["begins"]
+
+
+def test_an_average_in_another_model():
+    source = """
+    def update(ema, model, d):
+        for e, p in zip(ema.parameters(), model.parameters()):
+            e.mul_(d).add_(p.cpu(), alpha=1 - d)
+    def main(ema, model):
+        for step in range(99):
+            update(ema, model, 0.99)
+    """
+    words = found(source, "update(ema, model, 0.99)", "p.cpu()")["weights_averaged_on_host"]
+    assert words["begins"].startswith("Move `ema` to the GPU")
 
 
 def test_an_average_once_after_the_training():

@@ -144,8 +144,11 @@ def _found(copy: ast.Call, update: ast.stmt, target: str, level: Level) -> Costl
     frame, short = level.frame, level.frame.file.rpartition("/")[2]
     first, is_cloned = next(_first_copies(target, level.function), (None, False))
     clone = "" if is_cloned else ".clone()"
+    model = _model_of(target, level.function)
     begins = (
-        f"At {short}:{first.lineno}, make the first copy of the weights on the GPU: write "
+        f"Move `{model}` to the GPU where the program makes it, with `{model}.cuda()`"
+        if model
+        else f"At {short}:{first.lineno}, make the first copy of the weights on the GPU: write "
         f"`{ast.unparse(_copied(first) or first)}{clone}` instead of `{ast.unparse(first)}`"
         if first is not None
         else f"Make the first copy, `{_whole(target)}`, on the GPU, with `.clone()` and without "
@@ -161,10 +164,21 @@ def _found(copy: ast.Call, update: ast.stmt, target: str, level: Level) -> Costl
             "place": f"{short}:{copy.lineno}",
             "old": ast.unparse(copy),
             "new": ast.unparse(_copied(copy) or copy),
-            "average": _whole(target),
+            "average": model or _whole(target),
             "update": f"{short}:{update.lineno}",
         },
     )
+
+
+def _model_of(target: str, function: Function) -> str:
+    """Return the model whose weights are the average: of `for a, p in zip(ema.parameters(), …)`.
+
+    Empty: the average is in a dictionary or a list.
+    """
+    for one in function.assigned.get(target, ()):
+        if one.loop is not None and one.value is not None and _has_weights(one.value):
+            return _WEIGHTS.split(ast.unparse(one.value))[0]
+    return ""
 
 
 def _whole(target: str) -> str:

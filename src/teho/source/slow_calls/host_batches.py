@@ -92,6 +92,12 @@ def _copies(function: Function) -> Iterator[tuple[_Copy, ast.stmt]]:
             continue
         for node in ast.walk(statement):
             match node:
+                case ast.Call(
+                    func=ast.Attribute(attr="tensor" | "as_tensor"),
+                    args=[value],
+                    keywords=[ast.keyword(arg="device", value=device)],
+                ) if ast.unparse(device) != "'cpu'":
+                    yield _Copy(node, value, f".to({ast.unparse(device)})"), statement
                 case ast.Call(func=ast.Attribute(attr="to" | "cuda" as how, value=made), args=args):
                     if how == "to" and not args:
                         continue
@@ -155,7 +161,15 @@ def _chain(copy: _Copy, statement: ast.stmt, function: Function) -> _Chain | Non
         if before is None:
             return None
         statements.append(before)
-        value, line = before.value, before.lineno
+        line = before.lineno
+        if isinstance(before, ast.Assign):
+            value = before.value
+            continue
+        is_byte = is_byte or (isinstance(before.op, ast.Div) and ast.unparse(before.value) in _BYTE)
+        if not _is_plain(before.value):
+            return None
+        arrays |= _arrays_in(before.value)
+        value = before.target
     return None
 
 
@@ -177,23 +191,30 @@ def _start(cast: ast.expr) -> ast.expr | None:
             return start if _FLOAT.fullmatch(ast.unparse(kind)) else None
         case ast.Call(func=ast.Attribute(attr="float", value=made), args=[], keywords=[]):
             return made
+        case ast.Call(
+            func=ast.Attribute(attr="tensor" | "as_tensor"),
+            args=[made],
+            keywords=[ast.keyword(arg="dtype", value=kind)],
+        ):
+            return made if _FLOAT.fullmatch(ast.unparse(kind)) else None
         case ast.Call(func=ast.Attribute(attr="to", value=made), args=[kind], keywords=[]):
             return made if _FLOAT.fullmatch(ast.unparse(kind)) else None
     return None
 
 
-def _assignment(name: str, line: int, function: Function) -> ast.Assign | None:
-    """Return the statement that gives a name its value before a line."""
-    found = [
-        one
-        for one in function.nodes
-        if isinstance(one, ast.Assign)
-        and one.lineno < line
-        and len(one.targets) == 1
-        and isinstance(one.targets[0], ast.Name)
-        and one.targets[0].id == name
-    ]
-    return max(found, key=lambda one: one.lineno, default=None)
+def _assignment(name: str, line: int, function: Function) -> ast.Assign | ast.AugAssign | None:
+    """Return the statement that gives a name its value before a line, or changes it."""
+    found: list[ast.Assign | ast.AugAssign] = []
+    for one in function.nodes:
+        match one:
+            case ast.Assign(targets=[ast.Name(id=target)]) if target == name:
+                found.append(one)
+            case ast.AugAssign(
+                target=ast.Name(id=target), op=ast.Div() | ast.Sub() | ast.Mult()
+            ) if target == name:
+                found.append(one)
+    before = [one for one in found if one.lineno < line]
+    return max(before, key=lambda one: one.lineno, default=None)
 
 
 def _is_plain(node: ast.expr) -> bool:
@@ -226,14 +247,16 @@ def _found(copy: _Copy, chain: _Chain, level: Level) -> CostlyOption:
     frame, short = level.frame, level.frame.file.rpartition("/")[2]
     torch = imported_name("torch", level.function, "torch")
     start = ast.unparse(chain.start)
-    is_array = isinstance(chain.cast, ast.Call) and _attribute(chain.cast) == "astype"
-    made = f"{torch}.from_numpy({start})" if is_array else start
+    how = _attribute(chain.cast) if isinstance(chain.cast, ast.Call) else ""
+    made = f"{torch}.from_numpy({start})" if how == "astype" else start
+    if how in ("tensor", "as_tensor"):
+        made = f"{torch}.as_tensor({start})"
     fast = f"{made}{copy.to}.float()"
     code: list[str] = []
     for one in chain.statements:
         text = " ".join(ast.unparse(one).split())
-        text = text.replace(ast.unparse(chain.cast), fast)
-        code.append(text.replace(ast.unparse(copy.call), ast.unparse(copy.value)))
+        text = text.replace(ast.unparse(copy.call), ast.unparse(copy.value))
+        code.append(text.replace(ast.unparse(chain.cast), fast))
     code = [one for one in code if not _is_same(one)]
     lines = sorted({one.lineno for one in chain.statements})
     where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"

@@ -52,6 +52,8 @@ _JOINS = frozenset(("numpy.concatenate", "numpy.vstack", "numpy.stack", "torch.c
 _SAME = frozenset(
     ("astype", "float", "double", "reshape", "view", "flatten", "squeeze", "ravel", "contiguous")
 )
+_LIGHT = ("argmax", "argmin", "cumsum", "cumprod", "bincount")
+"""Functions that take hardly more time than copying their array to the GPU again."""
 _NEED_AXIS = ("cumsum", "cumprod")
 _SEVERAL = re.compile(r"linalg\.(svd|eigh|eig|slogdet|qr)\(")
 """Functions that return several arrays."""
@@ -75,6 +77,8 @@ class _Copied(NamedTuple):
     """The call that joins several copies: `np.concatenate(parts)`."""
     list_name: str = ""
     """The list of these copies."""
+    is_far: bool = False
+    """Whether another function, or the loop that collects the copies, makes them."""
 
 
 def find_computed_on_host(levels: Sequence[Level], purity: Purity) -> CostlyOption | None:
@@ -106,7 +110,12 @@ def find_computed_on_host(levels: Sequence[Level], purity: Purity) -> CostlyOpti
     if axis is None:
         return None
     if any(one.join for one in found):
-        return _of_collected(call, name, found, axis, level)
+        collected = _of_collected(call, name, found, axis, level)
+        if collected is not None:
+            return collected
+    if any(one.is_far for one in found) and name.endswith(_LIGHT):
+        return None
+    found = [_sent_back(one) for one in found]
     if found[0].library == "torch":
         given = [*(one.text or one.name for one in found), ""]
         match = re.fullmatch(pattern, name)
@@ -124,13 +133,23 @@ def find_computed_on_host(levels: Sequence[Level], purity: Purity) -> CostlyOpti
     return _found(call, new, found, level)
 
 
+def _sent_back(one: _Copied) -> _Copied:
+    """Return an array that is copied to the GPU again, if its copy is made elsewhere."""
+    if not one.is_far:
+        return one
+    is_numpy = one.copy.endswith(".numpy()") or not one.join.startswith("torch.")
+    name = one.name or one.text
+    text = f"torch.from_numpy({name}).cuda()" if is_numpy else f"{name}.cuda()"
+    return one._replace(text=text, name="")
+
+
 def _of_product(product: ast.BinOp, levels: Sequence[Level], purity: Purity) -> CostlyOption | None:
     """Return a product of matrices, `a @ b.T`, of arrays that were copied from a device."""
     if not isinstance(product.op, ast.MatMult):
         return None
     finder = _Finder(levels, purity)
     copies = [finder.copied(one, levels[-1].place) for one in (product.left, product.right)]
-    found = [one for one in copies if one is not None and not one.join]
+    found = [_sent_back(one) for one in copies if one is not None]
     if len(found) < len(copies) or len({one.library for one in found}) > 1:
         return None
     new = " @ ".join(one.text or one.name for one in found)
@@ -214,8 +233,10 @@ class _Finder:
                 return found._replace(name=ast.unparse(node), text="") if found else None
             case ast.Attribute(attr="T", value=value) | ast.UnaryOp(op=ast.USub(), operand=value):
                 found = self.copied(value, at, depth + 1)
-                if found is None or found.join:
+                if found is None:
                     return None
+                if found.join:
+                    return found._replace(name=ast.unparse(node), list_name="")
                 text = ast.unparse(node).replace(ast.unparse(value), found.text or found.name)
                 return found._replace(text=text) if found.text else found._replace(name=text)
             case ast.Call():
@@ -234,6 +255,8 @@ class _Finder:
         return found._replace(name=name, text=found.text if found.join else "")
 
     def _of_call(self, call: ast.Call, at: Place, depth: int) -> _Copied | None:
+        if isinstance(called := self._program.called(call, at), Place):
+            return self._of_function(called, depth)
         name = called_name(call, at, self._program)
         if name in ("cupy.asnumpy", "jax.device_get") and len(call.args) == 1:
             copy = f"{ast.unparse(call.func)}()"
@@ -261,6 +284,17 @@ class _Finder:
                 return found._replace(text="") if found else None
         return None
 
+    def _of_function(self, called: Place, depth: int) -> _Copied | None:
+        """Return the copy that a function of the program returns."""
+        returned = [one for one in called.function.nodes if isinstance(one, ast.Return)]
+        value = returned[0].value if len(returned) == 1 else None
+        if value is None:
+            return None
+        found = self.copied(value, called, depth + 1)
+        if found is None or found.library != "torch":
+            return None
+        return found._replace(is_far=True, text="", join="", name="")
+
     def _of_joined(self, call: ast.Call, at: Place, depth: int) -> _Copied | None:
         """Return the copies that a function joins: `np.concatenate(parts)`."""
         parts: Sequence[ast.expr] = ()
@@ -277,7 +311,7 @@ class _Finder:
             return None
         join = ast.unparse(call)
         return first._replace(
-            name=join, join=join, list_name=root_name(call.args[0]), text=first.text
+            name=join, join=join, list_name=root_name(call.args[0]), text=first.text, is_far=True
         )
 
     @staticmethod

@@ -89,6 +89,8 @@ class Body:
             if any(one.loop == loop for one in given)
         }
         known = set(targets)
+        if self.is_summed:
+            known |= {name for one in self._statements if (name := _total(one))}
         return _reads_only(self._statements, known, _stored(self._nodes) - targets)
 
     def _is_whole(self, node: ast.AST) -> bool:
@@ -125,21 +127,16 @@ class Body:
     @property
     def is_summed(self) -> bool:
         """Whether the loop only adds its results: `loss += f(x[i])`."""
-        added = [
-            one
-            for one in self._statements
-            if isinstance(one, ast.AugAssign)
-            and isinstance(one.op, ast.Add)
-            and isinstance(one.target, ast.Name)
-        ]
+        totals = [name for one in self._statements if (name := _total(one))]
         changed = [one for one in self._nodes if isinstance(one, ast.AugAssign)]
-        if len(added) != 1 or changed != list(added):
+        if len(totals) != 1 or len(changed) > 1 or any(not _total(one) for one in changed):
             return False
-        total = root_name(added[0].target) if isinstance(added[0], ast.AugAssign) else ""
-        return not any(
-            isinstance(one, ast.Name) and one.id == total and isinstance(one.ctx, ast.Load)
+        reads = [
+            one
             for one in self._nodes
-        )
+            if isinstance(one, ast.Name) and one.id == totals[0] and isinstance(one.ctx, ast.Load)
+        ]
+        return len(reads) <= 1 - len(changed)
 
     @property
     def has_transforms(self) -> bool:
@@ -208,6 +205,19 @@ class Body:
         calls = [one for one in called.function.nodes if isinstance(one, ast.Call)]
         kinds = [self._kind(one, called, depth + 1) for one in calls]
         return None if None in kinds else True in kinds
+
+
+def _total(statement: ast.AST) -> str:
+    """Return the name to which a statement adds: `a` of `a += f(x)` and `a = a + f(x)`."""
+    match statement:
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()):
+            return name
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.BinOp(op=ast.Add(), left=ast.Name(id=left)),
+        ) if name == left:
+            return name
+    return ""
 
 
 def _stored(nodes: Sequence[ast.AST]) -> set[str]:
