@@ -37,6 +37,7 @@ TIME_CAUSES = (
     "copies_from_pageable_memory",
     "data_fits_gpu",
     "waits_for_device",
+    "gpu_idle_at_lines",
     "host_bound",
     "gpu_launch_bound",
     "problem_too_small",

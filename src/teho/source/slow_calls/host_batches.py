@@ -94,10 +94,10 @@ def _copies(function: Function) -> Iterator[tuple[_Copy, ast.stmt]]:
             match node:
                 case ast.Call(
                     func=ast.Attribute(attr="tensor" | "as_tensor"),
-                    args=[value],
+                    args=[array],
                     keywords=[ast.keyword(arg="device", value=device)],
                 ) if ast.unparse(device) != "'cpu'":
-                    yield _Copy(node, value, f".to({ast.unparse(device)})"), statement
+                    yield _Copy(node, array, f".to({ast.unparse(device)})"), statement
                 case ast.Call(func=ast.Attribute(attr="to" | "cuda" as how, value=made), args=args):
                     if how == "to" and not args:
                         continue

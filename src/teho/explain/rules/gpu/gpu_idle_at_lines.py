@@ -78,9 +78,9 @@ def _found(
     share = min(100.0, 100 * time.wall_s / lines.working_s)
     of_run = min(100.0, 100 * time.wall_s / wall_s)
     slow = time.lines[0][0] if time.lines else at
-    is_far = (slow.file, slow.line) != (at.file, at.line) and not at.text.startswith("for ")
+    noun = "loop" if option.name.startswith("loop_") else "call"
+    is_far = (slow.file, slow.line) != (at.file, at.line) and noun == "call"
     where = f", mostly at {slow.short_place}" if is_far else ""
-    noun = "loop" if at.text.startswith("for ") else "call"
     least, most = (part * of_run for part in option.regain)
     if gpu.busy_percent < context.limit("busy_percent") and gpu.idle_percent < most:
         least, most = min(least, gpu.idle_percent / 2), gpu.idle_percent
