@@ -18,7 +18,7 @@ from teho.profile.causes_find import Found, Pattern, Traced, in_copies, in_kerne
 from teho.profile.spans import Span, clipped, length
 from teho.units import format_quantity
 
-__all__ = ["General", "causes_of", "explained_share"]
+__all__ = ["General", "causes_of", "explained_share", "rows"]
 
 General = Literal["launch", "sync", "pinned", "tensor_cores"]
 """A general advice that a cause may explain better."""
@@ -45,6 +45,7 @@ _FINDERS: Mapping[str, Callable[[Traced, Pattern], Union[Found, None]]] = {
     "optimizer": on_cpu.in_optimizers,
     "search": on_cpu.in_searches,
     "between": on_cpu.in_other_code,
+    "line": on_cpu.in_one_line,
     "compile": on_cpu.in_compilations,
 }
 """Search for each kind of pattern."""
@@ -60,6 +61,7 @@ class _Row(Pattern, frozen=True, kw_only=True, forbid_unknown_fields=True):
     xla: bool = False
     certainty: Certainty
     instead: tuple[General, ...] = ()
+    mutes: tuple[str, ...] = ()
     sentence: str
     advice: str
     source: str
@@ -70,19 +72,22 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 @functools.cache
-def _rows() -> tuple[_Row, ...]:
+def rows() -> tuple[_Row, ...]:
+    """Return all rows of the file."""
     return to_noun(read_toml(_FILE), _Table, _FILE).cause
 
 
 def causes_of(traced: Traced) -> tuple[Cause, ...]:
     """Return the causes that a trace shows, the largest first."""
-    found = [cause for row in _rows() if (cause := _cause(traced, row))]
-    return tuple(sorted(found, key=lambda one: (-one.share, one.kind)))
+    found = {row.kind: cause for row in rows() if (cause := _cause(traced, row))}
+    muted = {kind for row in rows() if row.kind in found for kind in row.mutes}
+    left = [cause for kind, cause in found.items() if kind not in muted]
+    return tuple(sorted(left, key=lambda one: (-one.share, one.kind)))
 
 
 def explained_share(causes: Sequence[Cause], general: General) -> float:
     """Return the part of a step, 0 to 1, that causes explain better than a general advice."""
-    kinds = {row.kind for row in _rows() if general in row.instead}
+    kinds = {row.kind for row in rows() if general in row.instead}
     return sum(cause.share for cause in causes if cause.kind in kinds)
 
 
@@ -142,6 +147,8 @@ def _words(traced: Traced, found: Found, share: float, count: float) -> Iterator
     yield "share", format_quantity(100 * share, "%")
     yield "step", "a step" if traced.has_steps else "the time"
     yield "count", f"{count:,.0f}" if count >= 1 else "less than 1"
+    yield "times", "once" if round(count) == 1 else f"{count:,.0f} times"
+    yield "plain", found.names[0] if found.names else ""
     yield "each", "in each step" if traced.has_steps else "in this time"
     yield "operator", found.operator.removeprefix("aten::")
     names = [f"`{name}`" for name in found.names[:_NAMES]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -12,11 +12,12 @@ from teho.profile.device import SYNCHRONISING, base_name
 from teho.profile.launches import around
 from teho.profile.load import Thread, Track
 from teho.profile.phases import optimizer_spans
-from teho.profile.spans import Span, Spans, intersection, is_inside, subtracted, union
+from teho.profile.spans import Span, Spans, intersection, is_inside, length, subtracted, union
 
 __all__ = [
     "in_calls",
     "in_compilations",
+    "in_one_line",
     "in_operators",
     "in_optimizers",
     "in_other_code",
@@ -30,6 +31,9 @@ Winograd's algorithm, and the gradients of a convolution, need fewer. It is Teho
 _OTHER_CODE_NS = 1_000_000
 """Least length of a pause without an operator that is other work. Between two operators, Python
 needs some 10 µs. It is Teho's own choice."""
+_ONE_LINE = 0.5
+"""Share of the idle time before kernels from which one line is the cause. It is Teho's own
+choice."""
 _OPTIMIZER = re.compile(r"Optimizer\.step#(\w+)\.step")
 _Call = tuple[Thread, Span]
 """Thread and time of a call."""
@@ -37,8 +41,14 @@ _Call = tuple[Thread, Span]
 
 def in_calls(traced: Traced, pattern: Pattern) -> Found | None:
     """Return the calls of the runtime or the driver that a pattern means."""
-    meant = list(_calls_named(traced, pattern.expression.search))
-    return _of_calls(traced, [(thread, span, span[1] - span[0]) for thread, span in meant])
+    calls = list(_calls_named(traced, pattern.expression.search))
+    stacks = _stacks(traced, [(thread, span[0]) for thread, span in calls])
+    meant = [
+        (thread, span, span[1] - span[0])
+        for thread, span in calls
+        if pattern.is_outside(stacks[thread, span[0]])
+    ]
+    return _of_calls(traced, meant)
 
 
 def _calls_named(traced: Traced, is_meant: Callable[[str], object]) -> Iterator[_Call]:
@@ -145,7 +155,8 @@ def in_syncs(traced: Traced, pattern: Pattern) -> Found | None:
     spans: Spans = []
     for gap, (thread, span) in _followed(gaps, calls, traced.cpu.main):
         stack = stacks[thread, span[0]] or [""]
-        if traced.has(gap[0]) and any(expression.search(name) for name in stack):
+        is_meant = any(expression.search(name) for name in stack) and pattern.is_outside(stack)
+        if is_meant and traced.has(gap[0]):
             followed.append((thread, span, gap[1] - gap[0]))
             spans.append(gap)
     found = _of_calls(traced, followed)
@@ -237,6 +248,31 @@ def in_other_code(traced: Traced, _: Pattern) -> Found | None:
     for moment, time in middles.items():
         by.lines[lines.get(moment, "")] += time
     return by.found(spans, len(spans))
+
+
+def in_one_line(traced: Traced, _: Pattern) -> Found | None:
+    """Return the idle time before the kernels that one line of the program launches."""
+    work = traced.work
+    gaps = traced.line.idle.get("launch", []) if traced.line and traced.loaded.frames else []
+    order = sorted(range(len(work.starts)), key=work.starts.__getitem__) if gaps else []
+    spans: defaultdict[str, Spans] = defaultdict(list)
+    for gap in gaps:
+        place = bisect_left(order, gap[1], key=work.starts.__getitem__)
+        following = (
+            traced.launched.get(work.correlations[order[place]]) if place < len(order) else None
+        )
+        if following and not following.is_optimizer and gap[1] - gap[0] < _OTHER_CODE_NS:
+            spans[following.line].append(gap)
+    lengths = {line: length(found) for line, found in spans.items()}
+    line = max(lengths, key=lengths.__getitem__, default="")
+    if not line or lengths[line] < _ONE_LINE * length(gaps):
+        return None
+    launched = sum(
+        launch.line == line and traced.has(start)
+        for start, number in zip(work.starts, work.correlations, strict=True)
+        if (launch := traced.launched.get(number))
+    )
+    return Found(union(spans[line]), launched, line=line)
 
 
 def _touches(spans: Spans, span: Span) -> bool:

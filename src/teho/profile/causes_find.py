@@ -25,7 +25,16 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     """What to search for; `causes.toml` describes the fields."""
 
     what: Literal[
-        "kernel", "copy", "call", "operator", "sync", "optimizer", "search", "between", "compile"
+        "kernel",
+        "copy",
+        "call",
+        "operator",
+        "sync",
+        "optimizer",
+        "search",
+        "between",
+        "line",
+        "compile",
     ]
     name: str
     category: Union[Category, None] = None
@@ -33,11 +42,16 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     siblings: bool = False
     least_capability: int = 0
     most_kernel_us: float = 0.0
+    outside: str = ""
 
     @property
     def expression(self) -> re.Pattern[str]:
         """The pattern, compiled."""
         return re.compile(self.name, re.IGNORECASE)
+
+    def is_outside(self, stack: Iterable[str]) -> bool:
+        """Return whether no operator around a call is one that does not count."""
+        return not (self.outside and any(re.search(self.outside, name) for name in stack))
 
 
 class Found(NamedTuple):
