@@ -104,7 +104,7 @@ def _cause(traced: Traced, row: _Row) -> Cause | None:
     windows = [(start, end) for _, start, end in traced.windows]
     time = _in(found, windows)
     share = time / max(sum(end - start for start, end in windows), 1)
-    count = found.count / len(windows)
+    count = found.number / len(windows)
     if share < row.least_share or count < row.least_count:
         return None
     if row.each_step and not _is_in_most(found, windows):

@@ -59,8 +59,8 @@ class Found(NamedTuple):
 
     spans: Spans
     """The time that it took."""
-    count: int
-    """Number of kernels, calls or operators in the steps."""
+    number: int
+    """Of kernels, calls or operators in the steps."""
     operator: str = ""
     line: str = ""
     names: Sequence[str] = ()

@@ -17,8 +17,8 @@ from teho.profile.spans import Span, Spans, union
 __all__ = ["Compiled", "compiled_of"]
 
 _XLA = re.compile(
-    r"^(PjRt\w*::Compile|PJRT_Client_Compile|HLO Transforms|OptimizeHloModule|XlaCompil"
-    r"|CompileToBackendResult|CompileModuleToLlvmIr|CompileSingleModule|backend_compile)"
+    r"^(PjRt\w*::Compile|PJRT_Client_Compile|HLO (Transforms|passes)|OptimizeHloModule"
+    r"|CompileToBackendResult|CompileModuleToLlvmIr|CompileSingleModule|backend_compile|XlaCompil)"
 )
 """Events of the compiler in an XSpace: of OpenXLA, seen in traces of JAX 0.10 on an H200 and on
 CPUs."""

@@ -148,12 +148,12 @@ def _of_convolution(operator: str, shapes: list[Any], values: list[str]) -> floa
                 images[2:], filters[2:], padding, stride, dilation, strict=True
             )
         ]
-        return 2.0 * images[0] * filters[0] * prod(sizes) * prod(filters[1:])
+        return float(2 * images[0] * filters[0] * prod(sizes) * prod(filters[1:]))
     output, images, filters = shapes[:3]
     # The gradients of the images and of the filters each need as many operations as the output.
     wanted = [word.strip() == "True" for word in values[_MASK].strip("[]").split(",")]
     elements = images if values[_TRANSPOSED] == "True" else output
-    return 2.0 * prod(elements) * prod(filters[1:]) * sum(wanted[:2])
+    return float(2 * prod(elements) * prod(filters[1:]) * sum(wanted[:2]))
 
 
 def _numbers(text: str) -> list[int]:
