@@ -349,3 +349,12 @@ def test_a_trace_of_compiling_says_little_about_steps(tmp_path: Path) -> None:
     assert "functions were compiled" in profiled.verdict
     assert len(profiled.advice) == 1
     assert "`--window 2s --after 60s`" in profiled.advice[0]
+
+
+def test_compiling_in_most_steps_is_no_reason_to_record_again(tmp_path: Path) -> None:
+    profiled = read_traces(
+        [write(tmp_path, of_compiling("compile_inner (dynamo_timed)"))], by_teho=True
+    )
+    assert "functions were compiled (by XLA, or by `torch.compile`)" in profiled.verdict
+    assert "give all batches the same size" in profiled.advice[0]
+    assert not any("--after" in one for one in profiled.advice)

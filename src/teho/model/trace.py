@@ -349,6 +349,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     compile_s: float = 0.0
     """Mean time of a step in which XLA or `torch.compile` compiled functions, also while the GPU
     was busy: XLA tries kernels on the GPU."""
+    compile_steps: int = 0
+    """Number of steps in which functions were compiled."""
     compiled: tuple[Share, ...] = ()
     """Compiled functions whose names are known, by time."""
     devices: tuple[DeviceUse, ...]

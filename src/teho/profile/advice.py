@@ -92,8 +92,12 @@ _WITH_STACK = "To see the lines of the program in this list, record again with `
 
 
 def is_compiling(trace: Trace) -> bool:
-    """Return whether a trace is mostly about compiling, so that it says little about the steps."""
-    return trace.compile_s >= _COMPILING * trace.step_s > 0
+    """Return whether a trace is mostly about compiling, so that it says little about other steps.
+
+    If functions are compiled in most of several steps, they are compiled in other steps too.
+    """
+    repeats = trace.compile_steps >= max(2, trace.step_count / 2)
+    return trace.compile_s >= _COMPILING * trace.step_s > 0 and not repeats
 
 
 def advice_of(traces: Sequence[Trace], waiting: Waiting | None, *, by_teho: bool) -> Iterator[str]:
@@ -107,8 +111,6 @@ def advice_of(traces: Sequence[Trace], waiting: Waiting | None, *, by_teho: bool
     shown = shown_trace(traces)
     if is_compiling(shown):
         yield _LATER if by_teho else _LATER_BY_HAND
-        if shown.step_count:
-            yield from (_of_cause(one) for one in shown.causes if one.kind == "compiling")
         return
     if waiting:
         last = waiting.last

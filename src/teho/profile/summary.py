@@ -137,6 +137,7 @@ def _read(path: Path) -> _Read:
     categories = {
         device: _categories(loaded, work, launched) for device, work in loaded.work.items()
     }
+    compiling = [length(clipped(cpu.compiled.spans, *window)) for _, *window in windows]
     traced = Traced(
         loaded, cpu, launched, lines, categories, windows, user_lines, is_xla=is_xspace(path)
     )
@@ -147,9 +148,8 @@ def _read(path: Path) -> _Read:
         step_count=count if has_steps else 0,
         step_s=sum(end - start for _, start, end in windows) / count / _NS,
         data_s=sum(length(clipped(cpu.data, *window)) for _, *window in windows) / count / _NS,
-        compile_s=sum(length(clipped(cpu.compiled.spans, *window)) for _, *window in windows)
-        / count
-        / _NS,
+        compile_s=sum(compiling) / count / _NS,
+        compile_steps=sum(time > 0 for time in compiling) if has_steps else 0,
         compiled=_shares(cpu.compiled.functions),
         devices=tuple(_device(loaded, number, line, windows) for number, line in lines.items()),
         kernels=_kernels(loaded, launched, lines, categories),

@@ -9,7 +9,8 @@ The plan is JSON, in the variable `TEHO_PROFILE` from the start of the program, 
     count     number of steps to record from now on; null: see `first`
     window_s  time to record, without steps; null: steps
     after_s   time before the window, from the import of the framework. If JAX compiles for most
-              of the window, another window is recorded instead, at most 3 times
+              of the window, another window is recorded instead, at most 3 times. While JAX
+              compiles, no window begins
     with      list of what else to record: `stack`, `shapes`, `memory`; `range`: only mark the
               steps, for a tool that runs the program
     ranks     `one` (rank 0), `all`, or a list of ranks
@@ -55,6 +56,8 @@ _EVENT_BYTES = 400
 _SPARE_BYTES = 256 * 1024**2
 """Space that must be free after the trace is written."""
 _MOST_WINDOWS = 4
+_LONGEST_WAIT_S = 120
+"""Longest time for which a window waits until JAX has compiled."""
 _COMPILING = 0.5
 """Share of a window: with so much compiling, it says little about the steps."""
 _MEMORY = 4
@@ -100,6 +103,8 @@ class Profiling:
         self._compile_s = 0.0
         """How long JAX had compiled before the recording."""
         self._windows = 0
+        self._asked_s: float | None = None
+        """When the window was to begin first."""
         self._memory_bytes = 0
         self._steps: list[int] = []
         """First and last step that were recorded as a whole."""
@@ -255,6 +260,11 @@ class Profiling:
         return ""
 
     def _begin_window(self) -> None:
+        if self._asked_s is None:
+            self._asked_s = monotonic()
+        if is_compiling() and monotonic() - self._asked_s < _LONGEST_WAIT_S:
+            self._is_requested = False  # the next check asks again
+            return
         if is_helper():
             self._phase = _DONE
         if self._phase == _WAITING:

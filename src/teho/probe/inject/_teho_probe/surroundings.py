@@ -32,6 +32,7 @@ _LAUNCHERS = (
 )
 """Modules of processes that only start the ranks."""
 _JAX_COMPILER = ("/jax/_src/compiler.py", "/jax/_src/interpreters/mlir.py")
+_JAX_TRACER = "/jax/_src/interpreters/partial_eval.py"
 _OTHER_TOOLS = (
     ("NSYS_PROFILING_SESSION_ID", "Nsight Systems"),
     ("NV_COMPUTE_PROFILER_PERFWORKS_DIR", "Nsight Compute"),
@@ -52,10 +53,13 @@ def compile_s(notes: Notes) -> float:
 
 
 def is_compiling() -> bool:
-    """Return whether JAX compiles in the calling thread, and has called a function of Python."""
+    """Return whether JAX traces or compiles a function in the calling thread."""
     frame: Any = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_filename.replace(os.sep, "/").endswith(_JAX_COMPILER):
+        code = frame.f_code
+        if code.co_filename.endswith(_JAX_COMPILER):
+            return True
+        if code.co_name.startswith("trace_to_jaxpr") and code.co_filename.endswith(_JAX_TRACER):
             return True
         frame = frame.f_back
     return False
