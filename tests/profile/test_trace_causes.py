@@ -13,6 +13,8 @@ from profile_traces import ON_GPU, call, copy, event, kernel, mark, operator, pa
 from teho.model.finding import Certainty
 from teho.model.trace import Cause
 from teho.profile.causes import rows
+from teho.profile.compiling import compiled_of
+from teho.profile.load import Loaded, Operators
 from teho.profile.summary import read_trace, read_traces
 
 Events = list[dict[str, Any]]
@@ -24,6 +26,7 @@ ALIGNED = (
     "void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_tn_align{}>(P)"
 )
 DOUBLE = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<double>>(i)"
+EXPONENTIAL = "vectorized_elementwise_kernel<4, exp_kernel_cuda(Tensor&)::{{lambda({})#1}}>"
 LAYOUT = "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false>(P)"
 INDEXING = "void at::native::indexing_backward_kernel<float, 4>(long const*, long const*)"
 HOPPER = [{"id": 0, "name": "NVIDIA H200", "computeMajor": 9}]
@@ -179,6 +182,10 @@ FOUND: dict[str, tuple[str, Events, float, dict[str, Any]]] = {
     "odd sizes": ("matrix_alignment", of_kernels((ALIGNED.format(1), 300)), 0.3, {}),
     "sizes divisible by 2": ("matrix_alignment", of_kernels((ALIGNED.format(2), 70)), 0.07, {}),
     "double": ("fp64", of_kernels((DOUBLE, 300)), 0.3, {}),
+    "double, one argument": ("fp64", of_kernels(
+        (EXPONENTIAL.format("double"), 300)), 0.3, {}),
+    "complex": ("fp64", of_kernels(
+        ("void vector_fft<1024u, EPT<16u>, 8u, unsigned int, double>(K)", 300)), 0.3, {}),
     "dgemm": ("fp64", of_kernels(("cutlass_80_tensorop_d884gemm_64x64_16x4_nn_align1", 400)), 0.4,
               {}),
     "pageable": ("pageable_copy", of_copies("Memcpy HtoD (Pageable -> Device)", 200), 0.2, {}),
@@ -245,6 +252,7 @@ CLEAN: dict[str, tuple[Events, dict[str, Any]]] = {
     "TF32, odd sizes": (of_kernels((TF32, 400)), {}),
     "a scalar of 64 bits": (of_kernels(
         ("at::native::vectorized_elementwise_kernel<4, MulFunctor<float>, double>", 400)), {}),
+    "single": (of_kernels((EXPONENTIAL.format("float"), 300)), {}),
     "double, seldom": (of_kernels((DOUBLE, 150)), {}),
     "pinned": (of_copies("Memcpy HtoD (Pinned -> Device)", 300), {}),
     "pageable, hidden": (
@@ -338,6 +346,29 @@ def test_a_recorded_trace_without_lines_says_how_to_get_them(tmp_path: Path) -> 
     assert "--with stack" not in " ".join(read_traces([path]).advice)
     path = write(tmp_path, of_kernels())
     assert read_traces([path], by_teho=True).advice == ()
+    advice = read_traces([path_of("conv")], by_teho=True).advice
+    assert "Launch fewer" in advice[0]
+    assert "--with stack" in advice[1]
+
+
+def test_what_xla_compiles_on_a_gpu() -> None:
+    """Names from a trace of JAX 0.10 on an H200."""
+    loaded = Loaded()
+    events = {
+        "PjRtCApiClient::CompileAndLoad(jit_train_step)": (0, 500),
+        "HLO Transforms:jit_train_step": (10, 400),
+        "config-assigner (jit_train_step)": (20, 300),
+        "CompileToBackendResult": (450, 600),  # in a thread of its own
+        "PjitFunction(jit_train_step)": (0, 900),
+        "gemm_fusion_dot_general.17:XLA GPU module": (700, 800),
+        "Thunks::Initialize": (800, 810),
+    }
+    track = loaded.operators.setdefault(("/host:CPU", "python3"), Operators())
+    for name, (start, end) in events.items():
+        track.add(start, end, loaded.numbers[name])
+    compiled = compiled_of(loaded)
+    assert compiled.spans == [(0, 600)]
+    assert compiled.functions == {"train_step": 500}
 
 
 def test_a_trace_of_compiling_says_little_about_steps(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ _LATER_BY_HAND = (
     "Start the profiler later, when all functions are compiled: after 10 or more steps of the "
     "program."
 )
-_WITH_STACK = "To see the lines of the program in this list, record again with `--with stack`."
+_WITH_STACK = "To see which lines of the program this is about, record again with `--with stack`."
 
 
 def is_compiling(trace: Trace) -> bool:
@@ -126,7 +126,9 @@ def advice_of(traces: Sequence[Trace], waiting: Waiting | None, *, by_teho: bool
             )
         return
     yield from _general(traces, shown)
-    if by_teho and shown.causes and not shown.has_stacks and not is_of_xla(shown):
+    mean = mean_of(traces)
+    waits = max(mean.idle.launch_s, mean.idle.sync_s) >= LARGE_SHARE * mean.elapsed_s
+    if by_teho and (shown.causes or waits) and not shown.has_stacks and not is_of_xla(shown):
         yield _WITH_STACK
 
 
