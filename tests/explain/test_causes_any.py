@@ -37,6 +37,7 @@ from teho.explain.rules.job import (
 )
 from teho.explain.shared_thresholds import GOOD_USE
 from teho.model.finding import Severity
+from teho.model.in_source import CostlyOption
 from teho.model.run import ProgramUse
 from teho.model.stack import State
 from teho.model.watched import Progress, Wait
@@ -240,6 +241,18 @@ class TestWorkersUneven:
             "One of 2 worker processes did 90 % of the work while the other waited."
         )
         assert finding.regain_percent == (20.0, 40.0)
+
+    def test_large_parts_are_named(self):
+        _, summary = self.made(90.0, 10.0)
+        (main,) = summary.program.mains
+        option = CostlyOption(name="tasks_in_large_parts", at=own("chunksize=n // 2", 20))
+        one = msgspec.structs.replace(main.process, costly_options=(option,))
+        finding = found(workers_uneven, watched(one, *main.children))
+        assert finding.sentence == (
+            "One of 2 worker processes did 90 % of the work while the other waited: "
+            "`chunksize=n // 2` at train.py:20 gives each worker many tasks at once."
+        )
+        assert finding.action.startswith("Use `chunksize=1` instead of `chunksize=n // 2` at ")
 
     @pytest.mark.parametrize(("least", "count"), [(71.0, 0), (69.0, 1)])
     def test_threshold(self, least, count):

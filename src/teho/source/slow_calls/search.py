@@ -23,6 +23,7 @@ from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
 from teho.source.slow_calls.groups import find_empty_groups
 from teho.source.slow_calls.hashes import find_colliding_hash
+from teho.source.slow_calls.http_connections import find_connection_for_each
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.jacobians import find_dense_jacobian
@@ -85,5 +86,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_largest_singular_value(levels, purity),
         find_diagonal_jacobian(levels, purity),
         find_unused_columns(levels, frames),
+        find_connection_for_each(levels, purity),
     )
     yield from filter(None, found)
