@@ -12,6 +12,7 @@ from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.purity import Purity
 from teho.source.slow_calls.added_tokens import find_added_tokens
+from teho.source.slow_calls.alternatives import find_alternatives
 from teho.source.slow_calls.backward_again import find_backward_again
 from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.cells import find_unrolled_cell
@@ -87,5 +88,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_diagonal_jacobian(levels, purity),
         find_unused_columns(levels, frames),
         find_connection_for_each(levels, purity),
+        find_alternatives(levels, frames, purity.program),
     )
     yield from filter(None, found)
