@@ -19,6 +19,7 @@ from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.columns import find_unused_columns
 from teho.source.slow_calls.diagonal_jacobians import find_diagonal_jacobian
+from teho.source.slow_calls.factors import find_factorised_again
 from teho.source.slow_calls.filled_arrays import find_filled_array
 from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
@@ -89,5 +90,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_unused_columns(levels, frames),
         find_connection_for_each(levels, purity),
         find_alternatives(levels, frames, purity.program),
+        find_factorised_again(levels, purity),
     )
     yield from filter(None, found)
