@@ -446,11 +446,14 @@ REAL = np.longdouble
 DEPTHS = np.linspace(0.018, 0.030, 6)
 def kernel(square, depth):
     return np.sqrt(square * depth) * REAL(depth)
-def refocus(square):
-    return [kernel(square, depth).sum() for depth in DEPTHS]
+def refocus(square, frame):
+    scores = []
+    for depth in DEPTHS:
+        scores.append(kernel(square, depth) * frame)
+    return scores
 def main(square):
     for frame in range(6):
-        fit(refocus(square), frame)
+        fit(refocus(square, frame))
 """
 
 
@@ -467,6 +470,6 @@ def main(square):
 )
 def test_another_name_of_a_function_of_a_library(old, new, count):
     source = ALIAS.replace(old, new) if old else ALIAS
-    stack = ("refocus(square)", "kernel(square, depth)", "np.sqrt(square * depth)")
+    stack = ("refocus(square, frame)", "kernel(square, depth)", "np.sqrt(square * depth)")
     texts = [text for text, _, _ in found(source, *stack)]
     assert texts.count("kernel(square, depth)") == count

@@ -29,6 +29,7 @@ from teho.source.slow_calls.http_connections import find_connection_for_each
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.jacobians import find_dense_jacobian
+from teho.source.slow_calls.locks import find_held_lock
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.paging import find_paging
@@ -91,5 +92,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_connection_for_each(levels, purity),
         find_alternatives(levels, frames, purity.program),
         find_factorised_again(levels, purity),
+        find_held_lock(levels, frames, purity),
     )
     yield from filter(None, found)
