@@ -41,6 +41,7 @@ from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.slow_calls.singular_values import find_largest_singular_value
+from teho.source.slow_calls.static_arguments import find_static_argument
 from teho.source.slow_calls.unjitted import find_unjitted
 from teho.source.slow_calls.whole_arrays import find_whole_arrays
 from teho.source.slow_calls.worker_shares import find_prepared_by_all_workers
@@ -93,5 +94,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_alternatives(levels, frames, purity.program),
         find_factorised_again(levels, purity),
         find_held_lock(levels, frames, purity),
+        find_static_argument(levels, purity.program),
     )
     yield from filter(None, found)
