@@ -66,7 +66,8 @@ def _solves(call: ast.Call, level: Level, purity: Purity) -> Union[_Solves, None
         return None
     if any(word.arg not in _HARMLESS for word in call.keywords):
         return None
-    return _Solves(*call.args, is_sparse=called in _SPARSE)
+    matrix, side = call.args
+    return _Solves(matrix, side, called in _SPARSE)
 
 
 def _loops(levels: Sequence[Level]) -> Iterator[tuple[int, Loop]]:

@@ -44,6 +44,7 @@ from teho.source.slow_calls.singular_values import find_largest_singular_value
 from teho.source.slow_calls.static_arguments import find_static_argument
 from teho.source.slow_calls.unjitted import find_unjitted
 from teho.source.slow_calls.whole_arrays import find_whole_arrays
+from teho.source.slow_calls.whole_reads import find_whole_read
 from teho.source.slow_calls.worker_shares import find_prepared_by_all_workers
 from teho.source.stack import levels_of
 
@@ -95,5 +96,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_factorised_again(levels, purity),
         find_held_lock(levels, frames, purity),
         find_static_argument(levels, purity.program),
+        find_whole_read(levels, frames, purity),
     )
     yield from filter(None, found)

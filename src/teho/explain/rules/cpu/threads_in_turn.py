@@ -7,7 +7,7 @@ the block of `with lock:`. Such work could run in several threads at the same ti
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -113,13 +113,14 @@ def _held(main: MainProcess) -> _Held | None:
     inside = lines_of_option(main, "lock_held")
     if known is None:
         return None
-    lines: Counter[Frame] = Counter()
+    lines: defaultdict[Frame, float] = defaultdict(float)
     for seen in _awaiting(main):
         line = next((frame for frame in seen.frames if frame in inside), None)
         if line is not None:
             lines[line] += seen.wall_s
     advice, at = known
-    return _Held(at, advice, sum(lines.values()), tuple(lines.most_common()))
+    longest = sorted(lines.items(), key=lambda one: -one[1])
+    return _Held(at, advice, sum(lines.values()), tuple(longest))
 
 
 def _of_lock(context: ProgramContext, main: MainProcess, held: _Held, cores: int) -> Located:
