@@ -490,9 +490,9 @@ class TestColumns:
             option_costly, self.made({"dose": 4, "summary": 96, "curve": 2400, "grain": 6})
         )
         assert finding.sentence == (
-            "The call `self.table[index]` at train.py:39 decodes all columns of a row, but the "
-            "program uses only 'dose', 'summary' and not `curve`. Reading rows of a Hugging Face "
-            "data set took 40 % of the run time."
+            "The expression `self.table[index]` at train.py:39 decodes all columns of a row, but "
+            "the program uses only 'dose', 'summary' and not `curve`. Reading rows of a Hugging "
+            "Face data set took 40 % of the run time."
         )
         assert finding.action == (
             "Select the columns that the program uses: at train.py:33, write "

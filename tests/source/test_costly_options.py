@@ -496,6 +496,30 @@ def test_a_file_that_cannot_be_parsed_says_nothing(text):
     assert OptionSearch(own).found([frames], [MAIN]) == []
 
 
+POOL = """
+    from multiprocessing import Pool
+    SIZES = 54
+    def main():
+        with Pool(2) as pool:
+            rows = pool.map(score, tasks, chunksize=SIZES // 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "count"),
+    [
+        ("chunksize=SIZES // 2", 1),
+        ("chunksize=100", 1),
+        ("chunksize=1", 0),
+        ("callback=done", 0),
+    ],
+)
+def test_tasks_in_large_parts(option, count):
+    found = search(POOL.replace("chunksize=SIZES // 2", option), "rows = pool.map(")
+    expected = [("train.py:6", option, [])] if count else []
+    assert found.get("tasks_in_large_parts", []) == expected
+
+
 def test_files_that_cannot_be_read():
     own = OwnFiles([MAIN, "<stdin>"], lambda _: False, installed)
     assert not own.is_complete

@@ -71,6 +71,8 @@ MUTES_BECAUSE = "this finding names the option that costs the time"
 SAME_LOSS_AS = ("known_activity", "saving_often")
 _OPTION = re.compile(r"\w+=")
 """Begin of an argument with its name."""
+_PART = re.compile(r"[\w.\[\]'\"]+\[.*\]")
+"""A part of an array."""
 _LINE = re.compile(r"return\b")
 """Begin of a statement that a finding names as a whole line."""
 _CLAUSE = re.compile(r"(LIMIT|OFFSET) ")
@@ -173,10 +175,12 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
 def _noun(text: str) -> str:
     """Return what an option is: `x=True` an option, `x = 3` a setting, and `f(x)` a call.
 
-    `LIMIT ? OFFSET ?` is a clause of a query, and `x == y` a comparison.
+    `LIMIT ? OFFSET ?` is a clause of a query, `x == y` a comparison, and `x[:, 3]` an expression.
     """
     if _is_call(text):
         return "call"
+    if _PART.fullmatch(text):
+        return "expression"
     if " == " in text:
         return "comparison"
     if _OPTION.match(text):
