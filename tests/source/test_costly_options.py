@@ -455,7 +455,8 @@ class TestTable:
             assert "{" not in one.why or one.columns, one.name  # no other words are put into it
             assert one.advice.endswith("."), one.name
             assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
-            assert one.files or one.lines or one.is_on_stacks or one.is_slow_call, one.name
+            is_placed = one.files or one.lines or one.is_on_stacks or one.is_slow_call
+            assert is_placed or one.gpu, one.name
 
     def test_each_pattern_is_valid(self):
         for one in costly_options():
