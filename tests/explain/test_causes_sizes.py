@@ -6,7 +6,19 @@ import msgspec
 import pytest
 
 from explain.program_parts import NODE, computing, loader, own, process, seen, watched
-from explain.scenario_parts import NodePart, figures, found, gpu, judged, kinds_of, repeated
+from explain.scenario_parts import (
+    UNSUPPORTED,
+    NodePart,
+    figures,
+    found,
+    gpu,
+    judged,
+    kinds_of,
+    repeated,
+)
+from teho.explain.analysis import Analysis
+from teho.explain.judge import judge_all
+from teho.explain.policy import load_policy
 from teho.explain.rules.cpu import double_precision
 from teho.explain.rules.gpu import (
     convolutions_searched_again,
@@ -15,8 +27,10 @@ from teho.explain.rules.gpu import (
     matrix_sizes_unaligned,
 )
 from teho.explain.rules.input import input_padded
+from teho.explain.run_verdict import verdict_of
 from teho.model.finding import Certainty, Severity
 from teho.model.in_source import CostlyOption
+from teho.model.run import RunState
 from teho.model.stack import Frame, State
 from teho.model.watched import Loader
 
@@ -374,3 +388,17 @@ class TestImages:
     )
     def test_look_alikes(self, changes):
         assert judged(images_channels_first, self.made(**changes)) == []
+
+
+def test_the_verdict_of_a_run_whose_gpu_is_busy_names_the_kernels():
+    factor = seen((own("torch.linalg.cholesky(k)"),), 30.0)
+    waiting = seen((own("value.item()"),), 70.0)
+    facts = ON_GPU | {"parameter_dtypes": {"float64": 5}}
+    unknown = part(97.0, gpu_sm_active_percent=UNSUPPORTED, gpu_power_w=UNSUPPORTED)
+    run, summary = watched(process(factor, waiting, torch=facts), parts=[unknown])
+    findings, _ = judge_all(run, summary, load_policy())
+    assert [one.kind for one in findings] == ["gpu_decides_speed"]
+    analysis = Analysis(run, RunState.FINISHED, summary, findings=findings)
+    sentence, severity = verdict_of(analysis)
+    assert severity == "unknown"
+    assert "so its kernels (functions on the GPU) decide the speed of the program. 1 " in sentence
