@@ -16,7 +16,18 @@ from teho.source.parsed import parsed
 MAIN = "/home/ada/train.py"
 PACKAGES = "/env/lib/python3.11/site-packages/"
 INSTALLED = frozenset(
-    ("numpy", "scipy", "sklearn", "torch", "datasets", "polars", "xgboost", "PIL", "matplotlib")
+    (
+        "numpy",
+        "scipy",
+        "sklearn",
+        "torch",
+        "datasets",
+        "polars",
+        "xgboost",
+        "PIL",
+        "matplotlib",
+        "transformers",
+    )
 )
 
 
@@ -437,6 +448,60 @@ class TestNumberTypes:
         assert search(f"import elsewhere\n{HALF}", "cube.mean(axis=0)") == {}
 
 
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ('import os\nos.environ["CUDA_LAUNCH_BLOCKING"] = "1"', "kernels_awaited"),
+        ('import os\nos.environ["XLA_PYTHON_CLIENT_ALLOCATOR"] = "platform"',
+         "jax_memory_by_driver"),
+        ("import cupy as cp\ncp.cuda.set_allocator(None)", "memory_of_cupy_by_driver"),
+        ("import torch\nif x:\n    torch.backends.cudnn.enabled = False", "cudnn_off"),
+        ("from torch.backends import cudnn\ncudnn.benchmark = True", "cudnn_benchmark"),
+        ("import torch.backends.cudnn as cudnn\ncudnn.benchmark = True", "cudnn_benchmark"),
+        ("import lightning as L\nt = L.Trainer(benchmark=True)", "cudnn_benchmark_by_lightning"),
+        ("import torch\ntorch.use_deterministic_algorithms(True, warn_only=True)",
+         "deterministic"),
+        ("import lightning as L\nt = L.Trainer(deterministic=True)", "deterministic_by_lightning"),
+        (("from transformers import AutoModel\n"
+         "m = AutoModel.from_pretrained('x', attn_implementation='eager')"), "attention_not_fused"),
+        ("import torch\ntorch.backends.cuda.enable_flash_sdp(False)", "attention_fused_off"),
+        (("from torch.nn.attention import SDPBackend, sdpa_kernel\n"
+         "with sdpa_kernel(SDPBackend.MATH):\n    y = f(x)"), "attention_by_products"),
+        ("import jax\njax.config.update('jax_default_matmul_precision', 'highest')",
+         "jax_full_precision"),
+        (("import tensorflow as tf\n"
+         "tf.config.experimental.enable_tensor_float_32_execution(False)"),
+         "tensorflow_without_tf32"),
+    ],
+)  # fmt: skip
+def test_options_that_make_a_gpu_slow(source, name):
+    assert list(search(source + "\nmain()", "main()")) == [name]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'import os\nos.environ["CUDA_LAUNCH_BLOCKING"] = "0"',
+        'import os\nos.environ["XLA_PYTHON_CLIENT_ALLOCATOR"] = "default"',
+        "import torch\ntorch.backends.cudnn.enabled = True",
+        "import torch\ntorch.backends.cudnn.benchmark = False",
+        "import lightning as L\nt = L.Trainer(benchmark=False, deterministic='warn')",
+        (
+            "from torch.nn.attention import SDPBackend, sdpa_kernel\n"
+            "with sdpa_kernel(SDPBackend.FLASH_ATTENTION):\n    y = f(x)"
+        ),
+        "import jax\njax.config.update('jax_default_matmul_precision', 'tensorfloat32')",
+        # The program needs the weights of attention.
+        (
+            "from transformers import AutoModel\n"
+            "m = AutoModel.from_pretrained('x', attn_implementation='eager')\nm(x).attentions"
+        ),
+    ],
+)
+def test_other_options_of_gpus(source):
+    assert search(source + "\nmain()", "main()") == {}
+
+
 class TestTable:
     def test_each_option_is_complete(self):
         names = [one.name for one in costly_options()]
@@ -455,7 +520,8 @@ class TestTable:
             assert "{" not in one.why or one.columns, one.name  # no other words are put into it
             assert one.advice.endswith("."), one.name
             assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
-            assert one.files or one.lines or one.is_on_stacks or one.is_slow_call, one.name
+            is_placed = one.files or one.lines or one.is_on_stacks or one.is_slow_call
+            assert is_placed or one.gpu, one.name
 
     def test_each_pattern_is_valid(self):
         for one in costly_options():

@@ -27,6 +27,7 @@ __all__ = [
     "option_of_rule",
     "option_times",
     "options_of_rule",
+    "options_on_gpus",
 ]
 
 _TIMES_LARGER = 4
@@ -70,7 +71,9 @@ def option_times(main: MainProcess) -> list[OptionTime]:
     """Return the time of each costly option of a program, longest first."""
     found = []
     for option, places in _options(main):
-        if not option.rule and (time := _time(option, places, main)) is not None:
+        if option.rule or option.gpu:
+            continue
+        if (time := _time(option, places, main)) is not None:
             found.append(time)
     # What names the columns says more than the conversion of the same rows.
     return sorted(found, key=lambda one: (not one.option.columns, -one.wall_s))
@@ -117,6 +120,21 @@ def options_of_rule(main: MainProcess, rule: str) -> Iterator[tuple[str, Frame]]
         if option.rule == rule:
             at = [one.at for one in places]
             yield in_words(option.advice, at, places[0].words), at[0]
+
+
+def options_on_gpus(main: MainProcess) -> Iterator[tuple[Option, Sequence[CostlyOption]]]:
+    """Yield the options that make the work of a GPU slow, and their places.
+
+    Functions that the option changes must be on a stack. Their time is not known: on a GPU, the
+    time is at the line that waits for the result.
+    """
+    for option, places in _options(main):
+        if option.gpu and (not option.files or _is_on_a_stack(option, main)):
+            yield option, places
+
+
+def _is_on_a_stack(option: Option, main: MainProcess) -> bool:
+    return any(_is_in(option.name, seen.frames) for seen in main.process.stacks)
 
 
 def lines_of_option(main: MainProcess, name: str) -> frozenset[Frame]:

@@ -55,6 +55,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cpu: bool = False
     workers: bool = False
     columns: bool = False
+    gpu: Literal["", "used", "busy", "narrow"] = ""
     rule: str = ""
     activities: tuple[str, ...] = ()
     what: str = ""
@@ -76,7 +77,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def is_known_to_run(self) -> bool:
         """Whether the stacks, or the facts of another rule, show that the program uses it."""
-        return self.is_on_stacks or (bool(self.rule) and not self.activities)
+        return self.is_on_stacks or bool(self.gpu) or (bool(self.rule) and not self.activities)
 
     @property
     def needs_all_files(self) -> bool:

@@ -13,6 +13,8 @@ from teho.model.stack import Frame
 from teho.source.purity import Purity
 from teho.source.slow_calls.added_tokens import find_added_tokens
 from teho.source.slow_calls.alternatives import find_alternatives
+from teho.source.slow_calls.attention import find_unused_weights
+from teho.source.slow_calls.attention_by_hand import find_attention_by_hand
 from teho.source.slow_calls.backward_again import find_backward_again
 from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.cells import find_unrolled_cell
@@ -32,6 +34,8 @@ from teho.source.slow_calls.jacobians import find_dense_jacobian
 from teho.source.slow_calls.locks import find_held_lock
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
+from teho.source.slow_calls.odd_sizes import find_odd_sizes
+from teho.source.slow_calls.padded_batches import find_padded_batches
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.pairs import find_compared_pairs
 from teho.source.slow_calls.pictures import find_picture_decoded_again
@@ -97,5 +101,9 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_held_lock(levels, frames, purity),
         find_static_argument(levels, purity.program),
         find_whole_read(levels, frames, purity),
+        find_attention_by_hand(levels),
     )
     yield from filter(None, found)
+    yield from find_padded_batches(levels)
+    yield from find_unused_weights(levels)
+    yield from find_odd_sizes(levels)
