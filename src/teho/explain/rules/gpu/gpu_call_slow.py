@@ -1,0 +1,162 @@
+"""A call in the program's source makes the work of the GPU slow.
+
+The program starts the work of the GPU and continues. So the stacks only show where it waits for the
+result. Teho also searches in the program's source for calls that are known to be slow on a GPU. It
+reports such a call only if the values of the GPU show what such a call does to a GPU. Examples are
+QR decompositions of many small matrices, `jax.lax.scan` with many small steps, parameters that are
+indexed with a tensor, and Fourier transforms of a length with a large prime factor. The file
+`gpu_calls.toml` lists the calls.
+"""
+
+from __future__ import annotations
+
+from teho.explain.gpu_words import trace_command
+from teho.explain.gpu_working import Working, gpu_working
+from teho.explain.options import FoundOption, found_of_rule, in_words
+from teho.explain.rule import (
+    Certainty,
+    Evidence,
+    Findings,
+    Located,
+    ProgramContext,
+    Threshold,
+    chosen,
+)
+from teho.model.program import Doing, MainProcess
+
+RANK = 221
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "busy_percent_min": chosen(
+        10.0, "%", "a GPU that is busy for less than 10 % of a short period has almost no work"
+    ),
+    "active_percent": chosen(
+        15.0,
+        "%",
+        "kernels of one to a few blocks of threads use at most a few multiprocessors; the small "
+        "kernels of usual programs used 17 to 60 % of an NVIDIA H200",
+    ),
+    "few_busy_percent": chosen(
+        25.0,
+        "%",
+        "if the GPU is busy for less of the time from its first work to its last, other work than "
+        "these kernels takes most of the time",
+    ),
+    "waited_busy_percent": chosen(
+        80.0,
+        "%",
+        "above this limit, the program starts kernels fast enough, so the kernels themselves are "
+        "slow",
+    ),
+    "busy_percent": Threshold(
+        50.0, "%", "as in the rule gpu_low_use: below this limit, the GPU has too little work"
+    ),
+    "starting_percent": chosen(
+        30.0,
+        "%",
+        "if Python code takes more of the time in which the GPU works, the GPU may wait for this "
+        "code",
+    ),
+}
+MUTES = (
+    "gpu_low_use",
+    "gpu_sm_low",
+    "gpu_low_occupancy",
+    "gpu_launch_bound",
+    "gpu_tensor_cores_idle",
+    "gpu_slow_fp64",
+    "waits_for_device",
+    "host_bound",
+    "cpu_busy_gpu_idle",
+    "problem_too_small",
+    "batch_small",
+    "python_bound",
+)
+MUTES_BECAUSE = "this finding names the call that makes the work of the GPU slow"
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find the first slow call of the process that ran longest, whose symptoms were measured."""
+    for main in context.mains[:1] if context.gpus else ():
+        found = found_of_rule(main, context.kind)
+        if not found:
+            return
+        working = gpu_working(context, main, context.limit("busy_percent_min"))
+        if working is None:
+            return
+        shown = [one for one in found if _is_shown(context, main, one, working)]
+        # What the stacks show to take the time comes first.
+        shown.sort(key=lambda one: -one.seconds)
+        for one in shown[:1]:
+            context.forget_lacks()
+            yield _finding(context, main, one, working)
+
+
+def _is_shown(
+    context: ProgramContext, main: MainProcess, found: FoundOption, working: Working
+) -> bool:
+    """Return whether the values of the GPU show what a call does to it."""
+    symptom = found.option.gpu
+    if symptom == "time":
+        return context.is_loss(found.seconds, main)
+    if not context.is_loss(working.seconds, main):
+        return False
+    if symptom == "busy":
+        return working.busy_percent >= context.limit("busy_percent")
+    active = working.active_percent
+    if active is None or active >= context.limit("active_percent"):
+        return False
+    if working.busy_percent < context.limit("few_busy_percent"):
+        return False
+    return symptom == "few_threads" or _waited(context, main, working)
+
+
+def _waited(context: ProgramContext, main: MainProcess, working: Working) -> bool:
+    """Return whether the program mostly waited for a busy GPU, and did not start kernels."""
+    work_s = min(working.seconds, main.process.wall_s)
+    starting_percent = 100 * main.seconds(Doing.PYTHON) / work_s
+    is_busy = working.busy_percent >= context.limit("waited_busy_percent")
+    return is_busy and starting_percent <= context.limit("starting_percent")
+
+
+def _finding(
+    context: ProgramContext, main: MainProcess, found: FoundOption, working: Working
+) -> Located:
+    option, at, wall_s = found.option, found.places[0], main.process.wall_s
+    is_timed = context.is_loss(found.seconds, main)
+    seconds = found.seconds if is_timed else min(working.seconds, wall_s)
+    share = min(100.0, 100 * seconds / wall_s)
+    least, most = option.regain
+    certainty = Certainty(option.certainty)
+    is_few = option.gpu in ("few_threads", "waited")
+    symptom = (
+        f"While the GPU worked, only {working.active_percent:.1f} % of its multiprocessors "
+        "(computing units) were in use."
+        if is_few and working.active_percent is not None
+        else f"The GPU was busy {working.busy_percent:.0f} % of the time in which it had work."
+    )
+    took = f" This line took {share:.0f} % of the run time." if is_timed else ""
+    proof = (
+        ""
+        if is_timed
+        else f" To check this first, use {trace_command(main)}: if this is the cause, "
+    )
+    if proof:
+        proof += f"the list of kernels begins with {option.kernels}."
+    why = option.why.format(**found.words)
+    evidence = [
+        Evidence("time of this line" if is_timed else "time with work on the GPU", share, "%"),
+        Evidence("GPU busy during its work", working.busy_percent, "%"),
+    ]
+    if working.active_percent is not None:
+        label = "SM activity while the GPU was busy"
+        evidence.append(Evidence(label, working.active_percent, "%"))
+    evidence.append(Evidence("call", f"{at.short_place}  {at.short_text}"))
+    return context.lost(
+        f"`{at.short_text}` at {at.short_place} {why}.{took} {symptom}",
+        share_percent=share,
+        evidence=evidence,
+        action=in_words(option.advice, found.places, found.words) + proof,
+        regain_percent=(least * share, most * share),
+        certainty=certainty if is_timed or not is_few else Certainty.POSSIBLE,
+    )

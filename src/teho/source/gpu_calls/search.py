@@ -1,0 +1,80 @@
+"""Finds calls that are slow on a GPU in all files of a program.
+
+A GPU works while the program continues: the stacks show where the program waits for the result, and
+not the call that started the slow work. So the searches read whole files. The rule `gpu_call_slow`
+reports a call only if the values of the GPU show what such a call does to a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from teho.model.in_source import CostlyOption
+from teho.model.stack import Frame, is_library
+from teho.source.gpu_calls.call import GpuCall, InFile
+from teho.source.gpu_calls.indices import find_indexed_parameters
+from teho.source.gpu_calls.launches import find_host_arrays
+from teho.source.gpu_calls.lengths import find_slow_lengths
+from teho.source.gpu_calls.matrices import find_batched_qr
+from teho.source.gpu_calls.scans import find_small_steps
+from teho.source.options.files import OwnFiles
+from teho.source.options.table import costly_options
+from teho.source.program import Program
+from teho.source.purity import Purity
+
+__all__ = ["find_gpu_calls"]
+
+_LIBRARIES = frozenset(("torch", "jax", "cupy", "cupyx", "numba", "fft"))
+_TRAINS = frozenset(("backward", "Trainer", "autograd", "training_step"))
+_LONGEST = 80
+"""Maximum number of characters of a call."""
+_SEARCHES = (
+    find_batched_qr,
+    find_indexed_parameters,
+    find_small_steps,
+    find_slow_lengths,
+    find_host_arrays,
+)
+
+
+def find_gpu_calls(
+    own: OwnFiles, program: Program, stacks: Sequence[Sequence[Frame]], paths: Sequence[str]
+) -> Iterator[CostlyOption]:
+    """Yield the slow calls in the files of a process.
+
+    Args:
+        own: the files.
+        program: the same files.
+        stacks: the stacks of the process, innermost frame first.
+        paths: its files.
+    """
+    frames = {frame for stack in stacks for frame in stack if not is_library(frame.file)}
+    purity = Purity(program)
+    on_stacks = {one.name for one in costly_options() if not one.rule}
+
+    def is_training() -> bool:
+        return any(not _TRAINS.isdisjoint(own.vocabulary[path]) for path in paths)
+
+    for path in paths:
+        file = own.parsed(path) if not _LIBRARIES.isdisjoint(own.vocabulary[path]) else None
+        if file is None:
+            continue
+        source = InFile(path, file, purity, is_training)
+        for found in chain.from_iterable(search(source) for search in _SEARCHES):
+            node = found.node
+            last = node.end_lineno or node.lineno
+            using = [one for one in frames if one.file == path and node.lineno <= one.line <= last]
+            if using or found.name not in on_stacks:
+                yield _option(found, path, source, using)
+
+
+def _option(found: GpuCall, path: str, source: InFile, using: Sequence[Frame]) -> CostlyOption:
+    function = source.file.function_at(found.node.lineno).name or "<module>"
+    text = source.file.text_of(found.node)[:_LONGEST]
+    return CostlyOption(
+        name=found.name,
+        at=Frame(path, function, found.node.lineno, text),
+        lines=tuple(sorted(using, key=lambda one: (one.line, one.function, one.text))),
+        words=found.words,
+    )
