@@ -20,6 +20,7 @@ WORDS = {
     "parameter_indexed": {"old": "self.kinds[z]", "new": "F.embedding(z, self.kinds)"},
     "linear_scan_rewritten": {"first": "38", "lines": "first = 0.0"},
     "scan_of_small_steps": {"scan": "jax.lax.scan"},
+    "dependent_steps": {"state": "h", "loop": "31", "last": "34", "lib": "torch"},
     "slow_length_on_gpu": {
         "length": "186007", "kind": "is a prime number", "set": "3", "old": "n = a",
         "new": "n = next_fast_len(a, True)", "import": "from scipy.fft import next_fast_len",
@@ -119,6 +120,20 @@ class TestLoops:
         finding = found(gpu_call_slow, made("linear_scan_rewritten", busy=60.0))
         assert "the recurrence is linear" in finding.sentence
         assert finding.certainty is Certainty.POSSIBLE
+
+    STEP = own("torch.tanh(self.wh(h))", 33, "forward")
+
+    @pytest.mark.parametrize(("wall_s", "count"), [(9.9, 0), (10.0, 1)])
+    def test_the_lines_of_a_loop(self, wall_s, count):
+        step = seen((self.STEP,), wall_s)
+        given = made(
+            "dependent_steps", step, busy=60.0, text="for t in range(n)", lines=[self.STEP]
+        )
+        findings = judged(gpu_call_slow, given)
+        assert len(findings) == count
+        if findings:
+            assert "This loop took 10 % of the run time." in findings[0].sentence
+            assert findings[0].certainty is Certainty.POSSIBLE
 
     def test_large_steps(self):
         given = made("scan_of_small_steps", gpu_sm_active_percent=85.0)

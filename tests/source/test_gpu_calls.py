@@ -321,6 +321,74 @@ def test_other_loops(facts):
     assert scan(**facts) == {}
 
 
+# ---- loops of PyTorch ----
+
+CELL = """
+import torch
+import torch.nn as nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wx, self.wh = nn.Linear(8, 64), nn.Linear(64, 64)
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(9))
+    def forward(self, x, h, n):
+        outs = []
+        {loop}
+            {body}
+            outs.append(h)
+        return torch.stack(outs)
+"""
+STEPS = "for t in range(x.shape[1]):"
+RNN = "h = torch.tanh(self.wx(x[:, t]) + self.wh(h))"
+
+
+def steps(body=RNN, loop=STEPS):
+    return calls(CELL.format(loop=loop, body=body))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"loop": "for t in range(n):"},
+        {"loop": "for t in range(1, 500):"},
+        {"loop": "for t, in x.unbind(1):", "body": "h = torch.tanh(self.wx(t) + self.wh(h))"},
+        {"body": "h = h + 0.1 * torch.sin(self.wh(h))"},
+        {"body": "a = torch.sigmoid(self.wx(x[:, t]))\n            h = a * h + (1 - a) * x[:, t]"},
+        {"body": "h = x[:, t] @ h / h.norm()"},
+        {"body": "h = 0.9 * h + torch.relu(self.wx(x[:, t]))"},
+    ],
+)
+def test_steps_that_depend_on_each_other(facts):
+    (found,) = steps(**facts).values()
+    assert (found.name, found.words["state"]) == ("dependent_steps", "h")
+    assert found.at.text.startswith("for t")
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"body": "y = torch.tanh(self.wx(x[:, t]) + self.wh(x[:, t]))"},
+        {"body": "h = h + torch.tanh(self.wx(x[:, t])).sum()"},
+        {"body": "h = torch.cat([h, torch.tanh(self.wx(x[:, t]))])"},
+        {"loop": "for t in range(4):"},
+        {"loop": "for t in self.layers:", "body": "h = torch.tanh(t(h) + h)"},
+        {"loop": "for t in loader:"},
+        {"body": "h = torch.relu(self.layers[t](h)) + h"},
+        {"body": f"{RNN}\n            h.sum().backward()"},
+        {"body": f"{RNN}\n            print(h.sum().item())"},
+        {"body": f"{RNN}\n            opt.step()"},
+        {"body": "n = n * 0.9; y = torch.tanh(self.wx(x[:, t]))"},
+        {"body": "n = n + 1; y = torch.tanh(self.wx(x[:, t]))"},
+        {"body": "h = self.fit(h, x, torch.zeros(3))"},
+    ],
+)
+def test_other_steps(facts):
+    source = CELL.format(**{"loop": STEPS, "body": RNN, **facts})
+    source += "    def fit(self, h, x, y):\n        self.wx(x).sum().backward()\n        return h\n"
+    assert calls(source) == {}
+
+
 # ---- Fourier transforms ----
 
 FFT = """

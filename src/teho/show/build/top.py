@@ -31,9 +31,7 @@ _SHOWN_PROCESSES = 20
 
 def has_old_rows(nodes: Sequence[NodeNow]) -> bool:
     """Return whether a node still runs, and its values are from the rows of the recording."""
-    return any(
-        node.way == "recording" and not (node.is_silent or node.has_ended) for node in nodes
-    )
+    return any(node.way == "recording" and not (node.is_silent or node.has_ended) for node in nodes)
 
 
 def top_document(

@@ -24,6 +24,8 @@ class GpuCall(NamedTuple):
     node: ast.expr
     words: dict[str, str]
     """Parts of the source that the advice names."""
+    last: int = 0
+    """Last line of the loop whose time counts; 0: only the lines of the expression."""
 
 
 class InFile(NamedTuple):

@@ -18,6 +18,7 @@ from teho.source.gpu_calls.launches import find_host_arrays
 from teho.source.gpu_calls.lengths import find_slow_lengths
 from teho.source.gpu_calls.matrices import find_batched_qr
 from teho.source.gpu_calls.scans import find_small_steps
+from teho.source.gpu_calls.steps import find_dependent_steps
 from teho.source.options.files import OwnFiles
 from teho.source.options.table import costly_options
 from teho.source.program import Program
@@ -35,6 +36,7 @@ _SEARCHES = (
     find_small_steps,
     find_slow_lengths,
     find_host_arrays,
+    find_dependent_steps,
 )
 
 
@@ -63,7 +65,7 @@ def find_gpu_calls(
         source = InFile(path, file, purity, is_training)
         for found in chain.from_iterable(search(source) for search in _SEARCHES):
             node = found.node
-            last = node.end_lineno or node.lineno
+            last = found.last or node.end_lineno or node.lineno
             using = [one for one in frames if one.file == path and node.lineno <= one.line <= last]
             if using or found.name not in on_stacks:
                 yield _option(found, path, source, using)
@@ -71,10 +73,12 @@ def find_gpu_calls(
 
 def _option(found: GpuCall, path: str, source: InFile, using: Sequence[Frame]) -> CostlyOption:
     function = source.file.function_at(found.node.lineno).name or "<module>"
-    text = source.file.text_of(found.node)[:_LONGEST]
+    text = source.file.text_of(found.node)
+    if found.last:  # a loop: `for t in range(n)`
+        text = source.file.line_text(found.node.lineno).rstrip(":")
     return CostlyOption(
         name=found.name,
-        at=Frame(path, function, found.node.lineno, text),
+        at=Frame(path, function, found.node.lineno, text[:_LONGEST]),
         lines=tuple(sorted(using, key=lambda one: (one.line, one.function, one.text))),
         words=found.words,
     )

@@ -55,7 +55,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cores: bool = False
     cpu: bool = False
     workers: bool = False
-    gpu: Literal["", "few_threads", "waited", "busy", "time"] = ""
+    gpu: Literal["", "few_threads", "few_in_lines", "waited", "busy", "time"] = ""
     kernels: str = ""
     columns: bool = False
     rule: str = ""

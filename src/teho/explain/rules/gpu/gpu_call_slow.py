@@ -108,6 +108,8 @@ def _is_shown(
         return False
     if working.busy_percent < context.limit("few_busy_percent"):
         return False
+    if symptom == "few_in_lines":
+        return context.is_loss(found.seconds, main)
     return symptom == "few_threads" or _waited(context, main, working)
 
 
@@ -128,14 +130,15 @@ def _finding(
     share = min(100.0, 100 * seconds / wall_s)
     least, most = option.regain
     certainty = Certainty(option.certainty)
-    is_few = option.gpu in ("few_threads", "waited")
+    is_few = option.gpu not in ("busy", "time")
     symptom = (
         f"While the GPU worked, only {working.active_percent:.1f} % of its multiprocessors "
         "(computing units) were in use."
         if is_few and working.active_percent is not None
         else f"The GPU was busy {working.busy_percent:.0f} % of the time in which it had work."
     )
-    took = f" This line took {share:.0f} % of the run time." if is_timed else ""
+    what = "loop" if at.text.startswith("for ") else "line"
+    took = f" This {what} took {share:.0f} % of the run time." if is_timed else ""
     proof = (
         ""
         if is_timed
@@ -145,7 +148,7 @@ def _finding(
         proof += f"the list of kernels begins with {option.kernels}."
     why = option.why.format(**found.words)
     evidence = [
-        Evidence("time of this line" if is_timed else "time with work on the GPU", share, "%"),
+        Evidence(f"time of this {what}" if is_timed else "time with work on the GPU", share, "%"),
         Evidence("GPU busy during its work", working.busy_percent, "%"),
     ]
     if working.active_percent is not None:
