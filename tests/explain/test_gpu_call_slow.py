@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from explain.program_parts import own, process, seen, watched
+from explain.program_parts import NODE, own, process, seen, watched
 from explain.program_scenarios import node
-from explain.scenario_parts import UNSUPPORTED, figures, found, gpu, judged, kinds_of
+from explain.scenario_parts import UNSUPPORTED, NodePart, figures, found, gpu, judged, kinds_of
 from teho.explain.rules.gpu import gpu_call_slow, gpu_low_use, gpu_sm_low
 from teho.model.finding import Abstention, Certainty, Severity
 from teho.model.in_source import CostlyOption
@@ -81,9 +81,22 @@ class TestMatrices:
         given = made("qr_one_by_one_torch", seen((QR,), 74.0), lines=[QR], **signals)
         assert len(judged(gpu_call_slow, given)) == count
 
-    def test_nothing_is_said_without_the_activity(self):
-        given = made("qr_one_by_one_torch", gpu_sm_active_percent=UNSUPPORTED)
-        assert judged(gpu_call_slow, given) == []
+    @pytest.mark.parametrize(
+        ("power_w", "limit_w", "count"), [(99.0, 400.0, 1), (100.0, 400.0, 0), (99.0, None, 0)]
+    )
+    def test_the_power_without_the_activity(self, power_w, limit_w, count):
+        signals = {"gpu_sm_active_percent": UNSUPPORTED, "gpu_power_w": power_w}
+        at = CostlyOption(
+            name="qr_one_by_one_torch", at=QR, lines=(QR,), words=WORDS["qr_one_by_one_torch"]
+        )
+        one = process(seen((QR,), 74.0), costly_options=(at,), progress=())
+        part = NodePart(NODE, cores=8, gpus=[gpu(90.0, **signals)], power_limit_w=limit_w)
+        findings = judged(gpu_call_slow, watched(one, parts=[part]))
+        assert len(findings) == count
+        if findings:
+            assert "it drew only 25 % of its power limit" in findings[0].sentence
+            assert findings[0].certainty is Certainty.POSSIBLE
+            assert "To check this first" in findings[0].action
 
     def test_an_abstention_without_the_busy_share(self):
         given = made("qr_one_by_one_torch", busy=UNSUPPORTED, gpu_sm_active_percent=UNSUPPORTED)

@@ -14,6 +14,7 @@ __all__ = ["Working", "gpu_working"]
 
 _BUSY = "gpu_busy_percent"
 _ACTIVE = "gpu_sm_active_percent"
+_POWER = "gpu_power_w"
 
 
 class Working(NamedTuple):
@@ -24,6 +25,8 @@ class Working(NamedTuple):
     busy_percent: float
     active_percent: Union[float, None]
     """SM activity while the GPU was busy. None: not recorded."""
+    power_percent: Union[float, None]
+    """Power as a share of the power limit. None: not recorded."""
 
 
 def gpu_working(
@@ -52,11 +55,14 @@ def _working(context: ProgramContext, gpu: NodeGpu, least: float) -> Working | N
         return None
     first, end = bins[0], bins[-1] + 1
     active: Sequence[float | None] = gpu.gpu.series.get(_ACTIVE, [])
+    power = [one for one in gpu.gpu.series.get(_POWER, [])[first:end] if one is not None]
+    limit_w = gpu.gpu.device.power_limit_w
     return Working(
         gpu,
         (end - first) * context.summary.bin_s,
         fmean(one for one in busy[first:end] if one is not None),
         _active_while_busy(busy[first:end], active[first:end]),
+        100 * fmean(power) / limit_w if power and limit_w else None,
     )
 
 

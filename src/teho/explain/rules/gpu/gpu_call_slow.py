@@ -36,6 +36,12 @@ THRESHOLDS = {
         "kernels of one to a few blocks of threads use at most a few multiprocessors; the small "
         "kernels of usual programs used 17 to 60 % of an NVIDIA H200",
     ),
+    "power_percent": chosen(
+        25.0,
+        "%",
+        "used only if the activity of the multiprocessors is not known: three programs with few "
+        "threads drew 18 to 20 % of the power limit of an NVIDIA H200, and the others 23 to 100 %",
+    ),
     "few_busy_percent": chosen(
         25.0,
         "%",
@@ -103,14 +109,21 @@ def _is_shown(
         return False
     if symptom == "busy":
         return working.busy_percent >= context.limit("busy_percent")
-    active = working.active_percent
-    if active is None or active >= context.limit("active_percent"):
-        return False
-    if working.busy_percent < context.limit("few_busy_percent"):
+    if not _has_few_threads(context, working):
         return False
     if symptom == "few_in_lines":
         return context.is_loss(found.seconds, main)
     return symptom == "few_threads" or _waited(context, main, working)
+
+
+def _has_few_threads(context: ProgramContext, working: Working) -> bool:
+    """Return whether a GPU was at work with few threads: by its power if nothing else is known."""
+    active, power = working.active_percent, working.power_percent
+    if working.busy_percent < context.limit("few_busy_percent"):
+        return False
+    if active is not None:
+        return active < context.limit("active_percent")
+    return power is not None and power < context.limit("power_percent")
 
 
 def _waited(context: ProgramContext, main: MainProcess, working: Working) -> bool:
@@ -131,21 +144,15 @@ def _finding(
     least, most = option.regain
     certainty = Certainty(option.certainty)
     is_few = option.gpu not in ("busy", "time")
-    symptom = (
-        f"While the GPU worked, only {working.active_percent:.1f} % of its multiprocessors "
-        "(computing units) were in use."
-        if is_few and working.active_percent is not None
-        else f"The GPU was busy {working.busy_percent:.0f} % of the time in which it had work."
-    )
+    is_known = is_timed and (working.active_percent is not None or not is_few)
     what = "loop" if at.text.startswith("for ") else "line"
     took = f" This {what} took {share:.0f} % of the run time." if is_timed else ""
     proof = (
         ""
-        if is_timed
-        else f" To check this first, use {trace_command(main)}: if this is the cause, "
+        if is_known
+        else f" To check this first, use {trace_command(main)}: if this is the cause, the list of "
+        f"kernels begins with {option.kernels}."
     )
-    if proof:
-        proof += f"the list of kernels begins with {option.kernels}."
     why = option.why.format(**found.words)
     evidence = [
         Evidence(f"time of this {what}" if is_timed else "time with work on the GPU", share, "%"),
@@ -156,10 +163,26 @@ def _finding(
         evidence.append(Evidence(label, working.active_percent, "%"))
     evidence.append(Evidence("call", f"{at.short_place}  {at.short_text}"))
     return context.lost(
-        f"`{at.short_text}` at {at.short_place} {why}.{took} {symptom}",
+        f"`{at.short_text}` at {at.short_place} {why}.{took} {_symptom(working, is_few=is_few)}",
         share_percent=share,
         evidence=evidence,
         action=in_words(option.advice, found.places, found.words) + proof,
         regain_percent=(least * share, most * share),
-        certainty=certainty if is_timed or not is_few else Certainty.POSSIBLE,
+        certainty=certainty if is_known or not is_few else Certainty.POSSIBLE,
+    )
+
+
+def _symptom(working: Working, *, is_few: bool) -> str:
+    """Return what the values of the GPU show, as a sentence."""
+    if is_few and working.active_percent is not None:
+        return (
+            f"While the GPU worked, only {working.active_percent:.1f} % of its multiprocessors "
+            "(computing units) were in use."
+        )
+    if is_few and working.power_percent is not None:
+        percent = working.power_percent
+        return f"While the GPU worked, it drew only {percent:.0f} % of its power limit."
+    return (
+        f"From its first work to its last, the GPU was busy {working.busy_percent:.0f} % of the "
+        "time."
     )
