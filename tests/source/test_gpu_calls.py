@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from source.stacks import stack_of
 from teho.explain.options import in_words
 from teho.model.stack import Frame
 from teho.source.gpu_calls.lengths import largest_factor
@@ -13,6 +14,7 @@ from teho.source.options.files import OwnFiles
 from teho.source.options.search import OptionSearch
 from teho.source.options.table import costly_options
 from teho.source.parsed import parsed
+from teho.source.repeated import find_repeated
 
 MAIN = "/home/ada/train.py"
 INSTALLED = frozenset(("numpy", "scipy", "torch", "jax", "cupy", "cupyx", "numba"))
@@ -543,3 +545,33 @@ def test_other_launches(made, body):
 def test_a_launch_without_a_loop():
     source = KERNEL.replace("for angle in angles:", "if angles:")
     assert calls(source.format(made="hours = np.zeros(9)", body=LAUNCH)) == {}
+
+
+# ---- arrays that are copied again ----
+
+COPIES = """
+import cupy as cp
+import jax
+def main(table, parts):
+    found = []
+    for part in parts:
+        {first}
+        other = {copy}
+        found.append((other * part).sum())
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    "copy", ["cp.asarray(table)", "cp.array(table, dtype=cp.float32)", "jax.device_put(table)"]
+)
+def test_the_same_array_is_copied_again(copy):
+    stack, purity = stack_of(COPIES.format(first="pass", copy=copy), copy)
+    assert find_repeated(stack, purity)
+    stack, purity = stack_of(COPIES.format(first="table[0] = part", copy=copy), copy)
+    assert not find_repeated(stack, purity)
+
+
+@pytest.mark.parametrize("copy", ["cp.asarray(part)", "cp.random.rand(9)", "cp.cuda.Stream()"])
+def test_other_copies(copy):
+    assert not find_repeated(*stack_of(COPIES.format(first="pass", copy=copy), copy))
