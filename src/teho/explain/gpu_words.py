@@ -8,9 +8,10 @@ from itertools import chain
 
 from teho.explain.context import RuleContext
 from teho.explain.where import IMPORTS
+from teho.explain.wording import FEWER_KERNELS
 from teho.model.program import MainProcess
 
-__all__ = ["kernels_of", "more_work", "trace_command"]
+__all__ = ["fewer_kernels", "kernels_of", "more_work", "trace_command"]
 
 _ON_STACKS: Mapping[str, re.Pattern[str]] = {
     "numba": re.compile(r"/numba(_|/)cuda/"),
@@ -66,6 +67,14 @@ def more_work(context: RuleContext, *, is_compiled: bool = True) -> str:
     has_batches = any(main.feed.loader is not None for main in context.mains)
     if not library or (library == "torch" and has_batches):
         return _BATCHES + (_COMPILED if is_compiled else "")
+    return _MORE[library]
+
+
+def fewer_kernels(context: RuleContext) -> str:
+    """Return how a program starts fewer, larger kernels."""
+    library = _library(context.mains)
+    if library in ("", "torch", "jax"):
+        return f"Give each kernel more work, with a larger `batch_size`. {FEWER_KERNELS}"
     return _MORE[library]
 
 
