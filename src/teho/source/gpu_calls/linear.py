@@ -53,12 +53,12 @@ def step_of(node: ast.AST) -> Step | None:
         case _:
             return None
     found = _linear(new, state)
-    if found is None or found[0] is None:
+    factor, term = found if found is not None else (None, None)
+    if factor is None:
         return None
     is_nothing = isinstance(output, ast.Constant) and output.value is None
     if not is_nothing and ast.dump(output) != ast.dump(new):
         return None
-    factor, term = found
     return Step(state, item, factor, term or ast.Constant(0.0), not is_nothing)
 
 

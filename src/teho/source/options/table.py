@@ -16,7 +16,7 @@ __all__ = ["Option", "costly_options", "ends", "fits"]
 
 _FILES = tuple(
     Path(__file__).parents[1] / name
-    for name in ("costly_options.toml", "faster_calls.toml", "gpu_calls.toml")
+    for name in ("costly_options.toml", "gpu_calls.toml", "faster_calls.toml")
 )
 
 
