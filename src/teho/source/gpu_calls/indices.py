@@ -2,7 +2,7 @@
 
 The backward pass of this indexing is `index_put_` with `accumulate=True`. It sorts the indices, and
 adds the gradients of equal indices one after the other. If many indices are equal, only a few
-threads work (https://github.com/pytorch/pytorch/issues/41162). The backward passes of
+threads work (PyTorch, issue 41162). The backward passes of
 `F.embedding` and `index_select` add them in parallel.
 """
 

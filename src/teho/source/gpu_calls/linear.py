@@ -12,12 +12,12 @@ from typing import NamedTuple, Union
 
 from teho.source.slow_calls.loop_parts import names_in
 
-__all__ = ["Step", "step_of"]
+__all__ = ["LinearStep", "step_of"]
 
 _MOST_STATEMENTS = 8
 
 
-class Step(NamedTuple):
+class LinearStep(NamedTuple):
     """A step of a linear recurrence: the new state is `factor * state + term`."""
 
     state: str
@@ -34,7 +34,7 @@ _Linear = tuple[Union[ast.expr, None], Union[ast.expr, None]]
 """Factor and term; None is zero."""
 
 
-def step_of(node: ast.AST) -> Step | None:
+def step_of(node: ast.AST) -> LinearStep | None:
     """Return the step that a function of `lax.scan` computes; None if it is not surely linear.
 
     Args:
@@ -59,7 +59,7 @@ def step_of(node: ast.AST) -> Step | None:
     is_nothing = isinstance(output, ast.Constant) and output.value is None
     if not is_nothing and ast.dump(output) != ast.dump(new):
         return None
-    return Step(state, item, factor, term or ast.Constant(0.0), not is_nothing)
+    return LinearStep(state, item, factor, term or ast.Constant(0.0), not is_nothing)
 
 
 def _result(node: ast.FunctionDef | ast.Lambda, state: str) -> ast.expr | None:

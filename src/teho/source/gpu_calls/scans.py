@@ -1,7 +1,7 @@
 """Finds loops of JAX that a GPU computes in many small steps, one after the other.
 
 For each iteration of `lax.scan`, XLA starts the kernels of one step, and the next step waits for
-them (https://github.com/jax-ml/jax/issues/2491). If a step has little work, the GPU has only a few
+them (JAX, issue 2491). If a step has little work, the GPU has only a few
 threads at any time.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from teho.source.constants import number_of
 from teho.source.gpu_calls.call import GpuCall, InFile, called_name, short
-from teho.source.gpu_calls.linear import Step, step_of
+from teho.source.gpu_calls.linear import LinearStep, step_of
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function
 from teho.source.program import Place
@@ -129,7 +129,7 @@ def _statement(call: ast.Call, function: Function) -> ast.Assign | None:
     return None
 
 
-def _names_are_known(step: Step, body: Function, function: Function) -> bool:
+def _names_are_known(step: LinearStep, body: Function, function: Function) -> bool:
     """Return whether the statement with the scan knows the names of the step.
 
     It does if the function of the step is in the same function, or if the step reads only names of
@@ -143,7 +143,7 @@ def _names_are_known(step: Step, body: Function, function: Function) -> bool:
 
 
 def _in_parallel(
-    call: ast.Call, step: Step, statement: ast.Assign | None, place: Place
+    call: ast.Call, step: LinearStep, statement: ast.Assign | None, place: Place
 ) -> str | None:
     """Return the statements that compute a linear recurrence in parallel."""
     words = {word.arg: word.value for word in call.keywords}

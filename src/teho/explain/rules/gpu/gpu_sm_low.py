@@ -60,7 +60,9 @@ def _when(gpus: list[NodeGpu], words: str) -> str:
 def _action(context: RuleContext, gpus: list[NodeGpu]) -> str:
     is_slice = all(gpu.gpu.device.parent_id for gpu in gpus)
     few = kernels_of(context)
-    if few:
+    active = [context.at_work(gpu, "gpu_sm_active_percent") for gpu in gpus]
+    is_low = all(one is not None and one < context.limit("warning_percent") for one in active)
+    if few and is_low:
         few = f"The kernels have too few threads, or they run one after the other. {few}"
     this, smaller = ("slice", "slice") if is_slice else ("GPU", "GPU (or a MIG slice)")
     return (
