@@ -136,7 +136,8 @@ def test_each_stage_leaves_its_file_and_its_section(name: str, rehearsal) -> Non
     assert all(row.why for row in result.pieces[0].rows if row.teho is None and row.other is None)
     result.is_rehearsal = False
     text = page.page([result])
-    assert all(f"### {piece.name}\n" in text for piece in result.pieces)
+    is_shown = name != "strangers"  # docs/blind.md has the verdicts on its programs
+    assert all((f"### {piece.name}\n" in text) == is_shown for piece in result.pieces)
 
 
 def test_what_is_left_is_within_the_limits(rehearsal) -> None:

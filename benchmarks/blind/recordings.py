@@ -45,6 +45,7 @@ _PLACES = (
     (r"/(?!home/user/)(?:[\w.+-]+/)+lib/(python3\.\d+)/", r"/usr/lib/\1/"),
     (r"/tmp/(?:teho-blind-\w+|gpu-day-\w+/\w+/strangers)", "/home/user/study"),
     (r"(?:/[\w.+-]+)+/benchmarks/blind/round\d+", "/home/user/study"),
+    (r"/tmp/tempfile-[\w-]+", "/home/user/tempfile"),
     (r"/tmp/te[\w-]*…", "/home/user/…"),  # of a long command, only the begin is recorded
     (r"/tmp/[\w./+-]+/bin/", "/home/user/env/bin/"),
 )

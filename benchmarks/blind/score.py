@@ -57,6 +57,9 @@ fault is *small*.
 
 The goal is two rounds in a row in which at least 95 % of the faults are *right*. In these two
 rounds, there must be no false reassurance and no false alarm.
+
+The programs of round 11 ran on a GPU (an NVIDIA H200). The programs of all other rounds ran on
+machines without a GPU.
 """
 
 

@@ -32,8 +32,9 @@ _TITLES = {
     "cost": "What Teho costs in time and memory",
     "feed": "`teho.feed` compared with PyTorch's DataLoader",
     "trace": "`teho profile` on a GPU",
-    "strangers": "Programs of strangers",
 }
+_JUDGED_LATER = "strangers"
+"""This stage has no section here: `docs/blind.md` has the verdicts on its programs."""
 _LESSONS = _HERE / "lessons.md"
 """What was learnt from the results, written by hand."""
 _FOLDED = 5
@@ -127,14 +128,16 @@ def page(results: Sequence[Result]) -> str:
     rehearsed = [result.stage for result in results if result.is_rehearsal]
     if rehearsed:
         raise ValueError(f"{', '.join(rehearsed)}: from a rehearsal, so the figures mean nothing")
-    ordered = sorted(results, key=lambda result: STAGES.index(result.stage))
+    shown = [result for result in results if result.stage != _JUDGED_LATER]
+    ordered = sorted(shown, key=lambda result: STAGES.index(result.stage))
     shared = _shared_facts(ordered)
     parts = [
         _PREFACE,
         *([_machine(shared), _LESSONS.read_text(encoding="utf-8")] if results else []),
     ]
     parts += [section(result, shared) for result in ordered] or [_NONE]
-    lacking = [stage for stage in STAGES if stage not in {result.stage for result in results}]
+    have = {_JUDGED_LATER, *(result.stage for result in results)}
+    lacking = [stage for stage in STAGES if stage not in have]
     if results and lacking:
         names = ", ".join(f"`{stage}`" for stage in lacking)
         parts.append(f"These stages have not been run yet: {names}.\n")

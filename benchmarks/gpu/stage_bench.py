@@ -18,6 +18,7 @@ EXAMPLES = {
     "add": 20.0, "loop": 20.0, "sum": 20.0,
 }  # fmt: skip
 """The examples in their order, and the longest time of each [s]."""
+_LEAST_S = 5.0
 SIZES = {
     "cnn": ["--batch", "256,1024,4096", "--workers", "4,0,8", "--prefetch", "2"],
     # An epoch on a CPU takes minutes.
@@ -29,12 +30,13 @@ SIZES = {
 def measure(stage: Stage) -> None:
     """Do a piece for each example. An example begins only if half of its time is left."""
     for name, seconds in EXAMPLES.items():
-        stage.piece(name, lambda name=name: _example(stage, name), least_s=seconds / 2)
+        least_s = max(35.0, seconds / 2)
+        stage.piece(name, lambda name=name: _example(stage, name), least_s=least_s)
 
 
 def _example(stage: Stage, name: str) -> Rows:
     # An example takes longer than its limit: each library has to start, and the last point to end.
-    for_s = stage.seconds(min(EXAMPLES[name], stage.left_s - 30), 12.0)
+    for_s = stage.seconds(max(_LEAST_S, min(EXAMPLES[name], stage.left_s - 30)), 12.0)
     places = "cpu:1" if stage.is_rehearsal else "cpu:1,cpu:all,gpu:1"
     words = ["--on", places, "--python", stage.python, "--for", f"{for_s:.0f}s", "--format", "json"]
     words += ["--quick", "--library", "torch"] if stage.is_rehearsal else SIZES.get(name, [])

@@ -382,7 +382,8 @@ def task(
 
 def needs_a_probed_program(rule: Rule) -> bool:
     """Tell whether a rule judges what a program did with its time."""
-    if kind_of(rule) == "gpu_low_use":  # only its advice depends on the program
+    # Of these, only the advice or an exception depends on the program.
+    if kind_of(rule) in {"cpu_busy_gpu_idle", "gpu_low_occupancy", "gpu_low_use"}:
         return False
     return inspect.signature(rule.judge).parameters["context"].annotation == "ProgramContext"
 

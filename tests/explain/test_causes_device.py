@@ -152,11 +152,12 @@ class TestDuringTheSteps:
             # Idle for half of 40 s, of a process of 100 s.
             assert verdict[0].regain_percent == pytest.approx((0.0, 20.0))
 
-    @pytest.mark.parametrize(
-        "unknown", [{"started_s": None}, {"first_s": 198.5}, {"first_s": 900.0, "last_s": 950.0}]
-    )
-    def test_the_whole_run_counts_if_the_steps_are_unknown_or_few(self, unknown):
-        verdict = found(waits_for_device, self.made(40, **unknown))
+    @pytest.mark.parametrize("few", [{"first_s": 198.5}, {"first_s": 900.0, "last_s": 950.0}])
+    def test_with_few_steps_the_time_from_the_first_work_to_the_last_counts(self, few):
+        assert judged(waits_for_device, self.made(40, **few)) == []
+
+    def test_the_whole_run_counts_if_the_clock_of_the_node_is_unknown(self):
+        verdict = found(waits_for_device, self.made(40, started_s=None))
         assert verdict.sentence.endswith("and the GPU was idle 60 % of the time.")
         assert figures(verdict)["GPU busy, mean"] == 40.0
 

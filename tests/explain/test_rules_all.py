@@ -107,7 +107,7 @@ EXPECTED = {
     "long_steps": ["steps_uneven"],
     "pageable_copies": ["copies_from_pageable_memory"],
     "decodes_what_the_gpu_could_hold": ["input_in_main_process", "data_fits_gpu"],
-    "small_batches": ["batch_small", "gpu_sm_low"],
+    "small_batches": ["batch_small", "gpu_sm_low", "gpu_decides_speed"],
     "asks_the_gpu": ["waits_for_device"],
     "starts_kernels_one_by_one": ["host_bound"],
     "tiny_steps": ["problem_too_small"],

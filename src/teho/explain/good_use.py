@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.explain.native import label_of, native_uses
-from teho.explain.wording import joined
+from teho.explain.wording import joined, most_of_it
 from teho.model.finding import Threshold
 from teho.model.run import Run
 from teho.model.summary import GpuSummary, Stat, Summary
@@ -16,8 +16,6 @@ _MOST = 0.5
 """A Python process that ran for a smaller part of the run does not say where the time went."""
 _LEAST_PERCENT = 20.0
 _NAMED = 2
-_LONGEST = 40
-"""Maximum number of characters of a line of code in the verdict."""
 
 
 def good_use(summary: Summary, limits: Mapping[str, Threshold]) -> bool:
@@ -61,12 +59,7 @@ def main_loss(run: Run, summary: Summary) -> str:
     if spent is None:
         return ""
     share = 100 * spent.wall_s / main.process.wall_s
-    where = ""
-    if spent.lines:
-        frame = spent.lines[0][0]
-        text = frame.text if len(frame.text) <= _LONGEST else f"{frame.text[: _LONGEST - 1]}…"
-        code = f" (`{text}`)" if text else ""
-        where = f", most of it at {frame.short_place}{code}"
+    where = most_of_it(spent.lines)
     return f"{share:.0f} % of the time was spent on {spent.doing.value}{where}"
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from teho.explain.activities import ActivityTime, loading_activity
 from teho.explain.context import Located, RuleContext
 from teho.explain.loader_words import loader_call
+from teho.explain.moments import Shows
 from teho.explain.places import NodeGpu, gpus_of
 from teho.explain.step import offset_s
 from teho.model.finding import Certainty, Evidence, Severity
@@ -37,7 +38,7 @@ __all__ = [
 _NEAR_PERCENT = 5.0
 _MOST_LINES = 2
 _LEAST_BINS = 3
-"""Time bins of the steps from which on their mean is used instead of the mean of the run."""
+"""Time bins of the steps or of the work from which on their mean replaces the mean of the run."""
 _MOST = 0.5
 """Share of a time from which a known activity is named."""
 _SLEEPING = "sleeping"
@@ -45,13 +46,13 @@ _SLEEPING = "sleeping"
 
 
 class GpuUse(NamedTuple):
-    """How busy the busiest GPU of a process's node was, while the process made steps."""
+    """How busy the busiest GPU of a process's node was, while the process worked with it."""
 
     busy_percent: float
     idle_percent: float
-    """Time in which the GPU was idle during the steps, as a share of the process's time."""
+    """Time in which the GPU was idle meanwhile, as a share of the process's time."""
     during: str
-    """` during the steps`, to follow a figure; empty if the steps are not known."""
+    """When, to follow a figure: ` during the steps`; empty if the whole run counts."""
 
     @property
     def evidence(self) -> Evidence:
@@ -174,34 +175,84 @@ class ProgramContext(RuleContext):
         """Return how busy the busiest GPU of a process's node was; None, and noted, if unknown.
 
         During the steps: a GPU has no work while a program starts, and in a short run the start
-        takes much of the time. If the steps are not known, the whole run counts.
+        takes much of the time. If the steps are not known, from the first to the last work of the
+        GPU, but not before the end of imports and compiling. If this is too short, the whole run
+        counts.
         """
         gpus = self.gpus_beside(main)
         means = [mean for gpu in gpus if (mean := self.mean(gpu, "gpu_busy_percent")) is not None]
         if not means:
             return None
-        bins = self._stepping(main)
         series = [gpu.gpu.series.get("gpu_busy_percent", []) for gpu in gpus]
-        inside = [
-            [one for one in each[bins.start : bins.stop] if one is not None] for each in series
+        for bins, during in (
+            (self._stepping(main), " during the steps"),
+            (self._working(main, series), " between its first and its last work"),
+        ):
+            inside = [
+                [one for one in each[bins.start : bins.stop] if one is not None] for each in series
+            ]
+            known = [fmean(values) for values in inside if len(values) >= _LEAST_BINS]
+            if len(known) >= len(means):
+                busy, wall_s = max(known), main.process.wall_s
+                idle_s = (1 - busy / 100) * len(bins) * self.summary.bin_s
+                return GpuUse(busy, min(100 - busy, 100 * idle_s / wall_s), during)
+        return GpuUse(max(means), 100 - max(means), "")
+
+    def _working(self, main: MainProcess, series: Sequence[Sequence[float | None]]) -> range:
+        """Return the time bins from the first to the last work of a node's GPUs.
+
+        The first and the last bin with work are left out: the GPU worked in only a part of them.
+        Imports and compiling are at the begin of a program, except if it compiles again.
+        """
+        least = self.limit("at_work_percent")
+        working = [
+            number
+            for number, values in enumerate(zip(*series, strict=False))
+            if any(value is not None and value >= least for value in values)
         ]
-        stepping = [fmean(values) for values in inside if len(values) >= _LEAST_BINS]
-        if len(stepping) < len(means):
-            return GpuUse(max(means), 100 - max(means), "")
-        busy, wall_s = max(stepping), main.process.wall_s
-        idle_s = (1 - busy / 100) * len(bins) * self.summary.bin_s
-        return GpuUse(busy, min(100.0, 100 * idle_s / wall_s), " during the steps")
+        start = self._start(main)
+        if not working or start is None:
+            return range(0)
+        first = max(working[0] + 1, start)
+        return range(first, max(first, working[-1]))
+
+    def _start(self, main: MainProcess) -> int | None:
+        """Return the first time bin after imports and compiling; None if it is not known."""
+        begin_s = self._moment_s(main, main.process.began_s)
+        if begin_s is None:
+            return None
+        start_s = begin_s + main.seconds(Doing.IMPORTING, Doing.COMPILING)
+        return math.ceil(start_s / self.summary.bin_s)
+
+    def without_start(self, node: NodeSummary, bins: Shows) -> Shows:
+        """Return what holds in each time bin, and None while a node's main processes start.
+
+        The processes start if they import and compile; if this takes all bins, it is left in.
+        """
+        starts = [
+            start
+            for main in self.mains
+            if main.process.node == node.name and (start := self._start(main)) is not None
+        ]
+        start = min(starts, default=0)
+        return [None] * start + list(bins[start:]) if start < len(bins) else bins
 
     def _stepping(self, main: MainProcess) -> range:
         """Return the time bins between the first and the last step; empty if they are unknown."""
-        node, progress = self.run.node(main.process.node), main.process.progress
-        if node is None or node.started_s is None or not progress:
+        progress = main.process.progress
+        first_s = self._moment_s(main, progress[0].first_s) if progress else None
+        last_s = self._moment_s(main, progress[-1].last_s) if progress else None
+        if first_s is None or last_s is None:
             return range(0)
-        # From the monotonic clock of the node to the time of the run.
-        shift_s = offset_s(self.run, node) - node.started_s
-        first = (progress[0].first_s + shift_s) / self.summary.bin_s
-        last = (progress[-1].last_s + shift_s) / self.summary.bin_s
+        first, last = first_s / self.summary.bin_s, last_s / self.summary.bin_s
         return range(max(0, math.ceil(first)), min(self.summary.bin_count, math.floor(last)))
+
+    def _moment_s(self, main: MainProcess, monotonic_s: float) -> float | None:
+        """Return a moment of a node's monotonic clock in the time of the run; None: not known."""
+        node = self.run.node(main.process.node)
+        if node is None or node.started_s is None:
+            return None
+        return monotonic_s + offset_s(self.run, node) - node.started_s
 
     def gpu_memory_bytes(self, main: MainProcess) -> tuple[float, float] | None:
         """Return the peak and the size of the fullest GPU memory of a process's node.

@@ -77,6 +77,9 @@ def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
 
 def _where_time_went(run: Run, summary: Summary, hints: Sequence[Finding]) -> str:
     """Return the activity or the line that took most of the time, in one clause."""
+    of_gpu = next((hint for hint in hints if hint.kind == "gpu_decides_speed"), None)
+    if of_gpu is not None:  # what the CPU did meanwhile does not change the time
+        return of_gpu.sentence.rstrip(".")
     activity = next((hint for hint in hints if hint.kind == "known_activity"), None)
     return activity.sentence.rstrip(".") if activity else main_loss(run, summary)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from teho.model.stack import Frame
 from teho.model.watched import is_for_cpus
 from teho.units import format_quantity
 
@@ -18,6 +19,7 @@ __all__ = [
     "counted",
     "joined",
     "listed",
+    "most_of_it",
     "numbered",
     "ranks_on",
     "short_numbers",
@@ -27,6 +29,8 @@ __all__ = [
 
 MOST_NAMED = 4
 """Number of places that a sentence names before `and 12 more`."""
+_LONGEST_CODE = 40
+"""Maximum number of characters of a line of code in a sentence."""
 
 FEWER_KERNELS = (
     'Launch fewer kernels: `torch.compile(model, mode="reduce-overhead")` joins kernels and '
@@ -41,6 +45,20 @@ EVALUATE_LESS = (
     "`torch.inference_mode()`."
 )
 """Advice for programs that evaluate for long."""
+
+
+def most_of_it(lines: Sequence[tuple[Frame, float]]) -> str:
+    """Return `, most of it at train.py:12 (`code`)`, to follow a time; empty without lines.
+
+    Args:
+        lines: the program's lines with their times, longest first.
+    """
+    if not lines:
+        return ""
+    frame = lines[0][0]
+    long = len(frame.text) > _LONGEST_CODE
+    text = f"{frame.text[: _LONGEST_CODE - 1]}…" if long else frame.text
+    return f", most of it at {frame.short_place}{f' (`{text}`)' if text else ''}"
 
 
 def joined(names: Sequence[str]) -> str:

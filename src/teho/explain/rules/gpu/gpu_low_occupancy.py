@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from operator import lt
 
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, recorded
-from teho.explain.rule import Findings, RuleContext, Severity, Threshold
+from teho.explain.rule import Findings, ProgramContext, Severity, Threshold
 from teho.model.missing import Missing, Reason
+from teho.model.program import MainProcess
 
 RANK = 540
 SEVERITY = "remark"
@@ -42,8 +44,19 @@ _NONE_SEEN = Missing(
 )
 
 
-def judge(context: RuleContext) -> Findings:
-    """Find GPUs with few resident warps; a low occupancy need not be slow."""
+_OWN_KERNELS = re.compile(r"/(numba/cuda|triton|cupy/_core/raw|pycuda)")
+"""Files of the libraries with which a Python program compiles kernels of its own."""
+_OTHERS = re.compile(r"/torch/_(inductor|dynamo)/|<frozen importlib")
+"""Files of `torch.compile`, which uses Triton too, and of imports."""
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find GPUs with few resident warps; a low occupancy need not be slow.
+
+    Only where the user can change it: in a Python program, if it has kernels of its own.
+    """
+    if context.mains and not any(map(_has_own_kernels, context.mains)):
+        return
     yield from compare_with_limits(
         context,
         [(gpu, _occupancy(context, gpu)) for gpu in context.gpus],
@@ -61,15 +74,23 @@ def judge(context: RuleContext) -> Findings:
         ),
         judged_by=["limit_percent"],
         action=(
-            "This may not be a problem: a kernel can be fast with few warps. If you wrote the "
-            "kernel yourself, use NVIDIA's profiler: `ncu --section Occupancy --section "
+            "This may not be a problem: a kernel can be fast with few warps. NVIDIA's profiler "
+            "says more about a kernel of your own: `ncu --section Occupancy --section "
             "SpeedOfLight CMD` shows what limits the number of warps, and whether this makes the "
             "kernel slow."
         ),
     )
 
 
-def _occupancy(context: RuleContext, gpu: NodeGpu) -> float | None:
+def _has_own_kernels(main: MainProcess) -> bool:
+    return any(
+        any(_OWN_KERNELS.search(one.file) for one in seen.frames)
+        and not any(_OTHERS.search(one.file) for one in seen.frames)
+        for seen in main.process.stacks
+    )
+
+
+def _occupancy(context: ProgramContext, gpu: NodeGpu) -> float | None:
     occupancy = context.at_work(gpu, "gpu_sm_occupancy_percent")
     if occupancy == 0:
         # A running kernel has warps. AMD reports only the warps of the job's processes.

@@ -8,6 +8,7 @@ from teho.explain import advice
 from teho.explain.gpu_words import more_work
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges
+from teho.explain.program_context import GpuUse
 from teho.explain.rule import Findings, ProgramContext, Severity, Threshold, chosen
 
 RANK = 320
@@ -36,25 +37,49 @@ THRESHOLDS = {
         "the same value as the threshold good_use.gpu_busy_percent: from this limit on, the GPU is "
         "used well while the program makes steps",
     ),
+    "start_idle_s": chosen(
+        60.0,
+        "s",
+        "a GPU has no work while a program starts; if the start takes less time, only the use of "
+        "the GPU afterwards counts",
+    ),
 }
 
 
 def judge(context: ProgramContext) -> Findings:
-    """Find GPUs with a low mean; Jobstats and CSC use the same levels."""
+    """Find GPUs with a low mean; Jobstats and CSC use the same levels.
+
+    In a short run of one process with one GPU, imports and the start of the program would lower the
+    mean: then the mean is that of the time in which the program worked with the GPU.
+    """
+    use = _use_without_start(context)
+    during = use.during if use else ""
     yield from compare_with_limits(
         context,
-        context.means("gpu_busy_percent"),
+        [(context.gpus[0], use.busy_percent)] if use else context.means("gpu_busy_percent"),
         [
             Level(Severity.CRITICAL, le, "critical_percent"),
             Level(Severity.WARNING, le, "warning_percent"),
             Level(Severity.REMARK, lt, "busy_percent"),
         ],
-        sentence="{places} {was} busy only {figures} of the time.",
-        label="GPU busy, mean",
+        sentence=f"{{places}} {{was}} busy only {{figures}} of the time{during}.",
+        label=f"GPU busy{during or ', mean'}",
         further=lambda gpus: gauges(gpus, "gpu_busy_percent", "max"),
         action=lambda gpus: _action(context, gpus[0]),
         shown_by="gpu_busy_percent",
     )
+
+
+def _use_without_start(context: ProgramContext) -> GpuUse | None:
+    """Return the use of a GPU without a short start of the program; None: the whole run counts."""
+    if len(context.gpus) != 1 or len(context.mains) != 1:
+        return None
+    use, mean = context.gpu_use(context.mains[0]), context.mean(context.gpus[0], "gpu_busy_percent")
+    if use is None or not use.during or mean is None:
+        return None
+    idle_s = (1 - mean / 100) * context.summary.elapsed_s
+    outside_s = idle_s - use.idle_percent / 100 * context.mains[0].process.wall_s
+    return use if outside_s < context.limit("start_idle_s") else None
 
 
 def _action(context: ProgramContext, gpu: NodeGpu) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
+from teho.explain.wording import most_of_it
 from teho.model.program import Doing
 
 RANK = 240
@@ -24,9 +25,10 @@ def judge(context: ProgramContext) -> Findings:
         if gpu is None or gpu.busy_percent >= context.limit("busy_percent"):
             continue
         context.forget_lacks()
+        lines = main.lines(Doing.DEVICE)
         yield context.lost(
             "The program and the GPU worked in turns, not at the same time: the program waited "
-            f"for the GPU {share:.0f} % of the time, and the GPU was idle "
+            f"for the GPU {share:.0f} % of the time{most_of_it(lines)}, and the GPU was idle "
             f"{100 - gpu.busy_percent:.0f} % of the time{gpu.during}.",
             share_percent=share,
             evidence=(
@@ -39,6 +41,6 @@ def judge(context: ProgramContext) -> Findings:
                 "earlier work. Add up the losses as tensors on the GPU."
             ),
             regain_percent=(0.0, min(share, gpu.idle_percent)),
-            lines=main.lines(Doing.DEVICE),
+            lines=lines,
         )
         return

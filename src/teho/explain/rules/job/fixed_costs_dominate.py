@@ -65,7 +65,12 @@ def judge(context: ProgramContext) -> Findings:
         again = compiled_again(main, context.limit("compiles_max"))
         large = None if again else _large(main, fixed_s)
         is_short = main.process.wall_s < context.limit("wall_min_s")
-        is_slow = large is not None and large.compile_s >= context.limit("large_compile_s")
+        # Tracing takes long if JAX unrolls a loop. Otherwise, the compiler itself takes long, once.
+        is_slow = (
+            large is not None
+            and large.compile_s >= context.limit("large_compile_s")
+            and traced_line(main) is not None
+        )
         if (is_short and not is_slow) or share < context.limit("fixed_percent"):
             continue
         judged_by = ["fixed_percent", "large_compile_s" if is_short else "wall_min_s"]
@@ -120,8 +125,7 @@ def _first(main: MainProcess, again: str, large: _Large | None) -> str:
     if large is None:
         return ""
     line = traced_line(main)
-    at = f"Look at {line.short_place} first. " if line else ""
-    return f"{_UNROLLED}{at}"
+    return f"{_UNROLLED}Look at {line.short_place} first. " if line else ""
 
 
 def _rest(main: MainProcess, large: _Large | None, fixed_s: float) -> str:
