@@ -63,8 +63,8 @@ class TestMatrices:
         assert finding.certainty is Certainty.POSSIBLE
         assert "This line took" not in finding.sentence
         assert finding.action.endswith(
-            " To check this first, use `teho profile --window 2s --with stack -- COMMAND`: if this "
-            "is the cause, the list of kernels begins with `orgqr` or `larf`."
+            " To check this first, use `teho profile --window 2s --with stack -- ./train --epochs 90`:"
+            " if this is the cause, the list of kernels begins with `orgqr` or `larf`."
         )
 
     @pytest.mark.parametrize(
@@ -205,8 +205,11 @@ class TestAdviceOfOtherRules:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("torch.linalg.qr(v)", "use `teho profile --window 2s --with stack -- COMMAND`. "),
-            ("cp.fft.rfft(x)", "`nsys profile --stats=true COMMAND`"),
+            (
+                "torch.linalg.qr(v)",
+                "use `teho profile --window 2s --with stack -- ./train --epochs 90`. ",
+            ),
+            ("cp.fft.rfft(x)", "`nsys profile --stats=true ./train --epochs 90`"),
         ],
     )
     def test_few_multiprocessors(self, text, words):

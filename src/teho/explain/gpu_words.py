@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
@@ -28,6 +29,8 @@ _IN_LINES: Mapping[str, re.Pattern[str]] = {
     "torch": re.compile(r"\b(torch|nn|F)\.\w"),
 }
 """The same, by the lines of the program: the compiled functions of a library have no files."""
+_LONGEST = 60
+"""Maximum length of a command that the advice repeats."""
 _LEAST = 0.02
 """Part of the time that a library must have on the stacks of the main thread."""
 _MORE: Mapping[str, str] = {
@@ -83,15 +86,17 @@ def kernels_of(context: RuleContext) -> str:
     main = next(iter(context.mains), None)
     if main is None or not _library([main]):
         return ""
-    return f"To see which kernels these are, use {trace_command(main)}. "
+    return f"To see which kernels these are, use {trace_command(context, main)}. "
 
 
-def trace_command(main: MainProcess) -> str:
+def trace_command(context: RuleContext, main: MainProcess) -> str:
     """Return the command that records the kernels of a program."""
+    command = shlex.join(context.run.command)
+    what = command if len(command) <= _LONGEST else "COMMAND"
     if _library([main]) in ("cupy", "numba"):
-        return "`nsys profile --stats=true COMMAND` (NVIDIA Nsight Systems)"
+        return f"`nsys profile --stats=true {what}` (NVIDIA Nsight Systems)"
     steps = "--steps 20:25" if main.process.progress else "--window 2s"
-    return f"`teho profile {steps} --with stack -- COMMAND`"
+    return f"`teho profile {steps} --with stack -- {what}`"
 
 
 def _library(mains: Sequence[MainProcess]) -> str:

@@ -23,6 +23,7 @@ from teho.explain.rule import (
     chosen,
 )
 from teho.model.program import Doing, MainProcess
+from teho.source.options.table import Option
 
 RANK = 221
 SEVERITY = "critical, warning"
@@ -71,6 +72,7 @@ MUTES = (
     "gpu_launch_bound",
     "gpu_tensor_cores_idle",
     "gpu_slow_fp64",
+    "gpu_decides_speed",
     "waits_for_device",
     "host_bound",
     "cpu_busy_gpu_idle",
@@ -147,12 +149,7 @@ def _finding(
     is_known = is_timed and (working.active_percent is not None or not is_few)
     what = "loop" if at.text.startswith("for ") else "line"
     took = f" This {what} took {share:.0f} % of the run time." if is_timed else ""
-    proof = (
-        ""
-        if is_known
-        else f" To check this first, use {trace_command(main)}: if this is the cause, the list of "
-        f"kernels begins with {option.kernels}."
-    )
+    proof = "" if is_known else _proof(context, main, option)
     why = option.why.format(**found.words)
     evidence = [
         Evidence(f"time of this {what}" if is_timed else "time with work on the GPU", share, "%"),
@@ -169,6 +166,14 @@ def _finding(
         action=in_words(option.advice, found.places, found.words) + proof,
         regain_percent=(least * share, most * share),
         certainty=certainty if is_known or not is_few else Certainty.POSSIBLE,
+    )
+
+
+def _proof(context: ProgramContext, main: MainProcess, option: Option) -> str:
+    """Return how a trace shows whether a call is the cause, as the end of an advice."""
+    return (
+        f" To check this first, use {trace_command(context, main)}: if this is the cause, the list "
+        f"of kernels begins with {option.kernels}."
     )
 
 
