@@ -63,8 +63,9 @@ class TestMatrices:
         assert finding.certainty is Certainty.POSSIBLE
         assert "This line took" not in finding.sentence
         assert finding.action.endswith(
-            " To check this first, use `teho profile --window 2s --with stack -- ./train --epochs 90`:"
-            " if this is the cause, the list of kernels begins with `orgqr` or `larf`."
+            " To check this first, use `teho profile --window 2s --with stack -- "
+            "./train --epochs 90`: if this is the cause, the list of kernels begins with `orgqr` "
+            "or `larf`."
         )
 
     @pytest.mark.parametrize(
