@@ -23,7 +23,7 @@ from teho.source.slow_calls.loop_parts import imported_name
 __all__ = ["find_indexed_parameters"]
 
 _PARAMETER = frozenset(("torch.nn.Parameter", "torch.nn.parameter.Parameter"))
-_LAYERS = frozenset(("torch.nn.Embedding", "torch.nn.Linear", "torch.nn.EmbeddingBag"))
+_LAYERS = frozenset(("torch.nn.Embedding",))
 _DEEPEST = 4
 _MANY_ROWS = 20_000
 """With more rows, few indices are equal."""

@@ -7,7 +7,7 @@ reports a call only if the values of the GPU show what such a call does to a GPU
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from teho.model.in_source import CostlyOption
@@ -30,14 +30,18 @@ _LIBRARIES = frozenset(("torch", "jax", "cupy", "cupyx", "numba", "fft"))
 _TRAINS = frozenset(("backward", "Trainer", "autograd", "training_step"))
 _LONGEST = 80
 """Maximum number of characters of a call."""
-_SEARCHES = (
-    find_batched_qr,
-    find_indexed_parameters,
-    find_small_steps,
-    find_slow_lengths,
-    find_host_arrays,
-    find_dependent_steps,
+_SEARCHES: tuple[tuple[Callable[[InFile], Iterator[GpuCall]], frozenset[str]], ...] = (
+    (find_batched_qr, frozenset(("qr",))),
+    (
+        find_indexed_parameters,
+        frozenset(("Parameter", "Embedding", "requires_grad", "requires_grad_")),
+    ),
+    (find_small_steps, frozenset(("lax",))),
+    (find_slow_lengths, frozenset(("irfft", "ifft", "irfft2", "ifft2", "irfftn", "ifftn"))),
+    (find_host_arrays, frozenset(("numba",))),
+    (find_dependent_steps, frozenset(("torch",))),
 )
+"""The searches, each with words of which a file must have one."""
 
 
 def find_gpu_calls(
@@ -62,8 +66,9 @@ def find_gpu_calls(
         file = own.parsed(path) if not _LIBRARIES.isdisjoint(own.vocabulary[path]) else None
         if file is None:
             continue
-        source = InFile(path, file, purity, is_training)
-        for found in chain.from_iterable(search(source) for search in _SEARCHES):
+        source, words = InFile(path, file, purity, is_training), own.vocabulary[path]
+        searches = (search for search, needed in _SEARCHES if not needed.isdisjoint(words))
+        for found in chain.from_iterable(search(source) for search in searches):
             node = found.node
             last = found.last or node.end_lineno or node.lineno
             using = [one for one in frames if one.file == path and node.lineno <= one.line <= last]
