@@ -19,14 +19,14 @@ _SMALL = ("--rows", 100, "--width", 10, "--depth", 1)
 def measure(stage: Stage) -> None:
     """Do the pieces."""
     large = _SMALL if stage.is_rehearsal else _LARGE
-    stage.piece("compare, large", lambda: _compare(stage, large), least_s=30)
+    stage.piece("compare, large", lambda: _compare(stage, large), least_s=100)
     size, count = (32, 64) if stage.is_rehearsal else (448, 256)
     images = ("--size", size, "--images", count, "--data", stage.work / "images")
-    stage.piece("tune, slow decode", lambda: _tune(stage, "train_images", images), least_s=30)
-    stage.piece("compare, small", lambda: _compare(stage, _SMALL), least_s=30)
-    stage.piece("compare, by width", lambda: _sweep(stage), least_s=60)
+    stage.piece("tune, slow decode", lambda: _tune(stage, "train_images", images), least_s=100)
+    stage.piece("compare, small", lambda: _compare(stage, _SMALL), least_s=100)
+    stage.piece("compare, by width", lambda: _sweep(stage), least_s=130)
     table = ("--rows", 50_000, "--batches", "loader")
-    stage.piece("tune, table row by row", lambda: _tune(stage, "train_table", table), least_s=30)
+    stage.piece("tune, table row by row", lambda: _tune(stage, "train_table", table), least_s=100)
     stage.piece("scale, one GPU", lambda: _scale(stage), least_s=20)
 
 
@@ -36,7 +36,7 @@ def _places(stage: Stage) -> str:
 
 def _compare(stage: Stage, words: Sequence[object], *more: str) -> Rows:
     argv = stage.program("train_vectors", *words, "--seconds", 600)
-    told = _told(stage, "compare", 45.0, ["--on", _places(stage), *more], argv)
+    told = _told(stage, "compare", 120.0, ["--on", _places(stage), *more], argv)
     yield Row("outcome", teho=told["outcome"], why=told["verdict"])
     for point in told["points"]:
         yield from _point(point)
@@ -76,7 +76,7 @@ def _sweep(stage: Stage) -> Rows:
     widths = "16,32" if stage.is_rehearsal else "64,512,4096"
     argv = stage.program("train_vectors", "--width", "{width}", "--rows", 256, "--seconds", 600)
     words = ["--on", _places(stage), "--sweep", f"width={widths}"]
-    told = _told(stage, "compare", 90.0, words, argv)
+    told = _told(stage, "compare", 150.0, words, argv)
     yield Row("outcome", teho=told["outcome"], why=told["verdict"])
     even = told["break_even"]
     yield Row(
@@ -92,7 +92,7 @@ def _tune(stage: Stage, program: str, words: Sequence[object]) -> Rows:
     argv = [stage.python, str(_FAULTS / f"{program}.py"), *map(str, words), "--seconds"]
     if program == "train_images":
         stage.run([*argv, "0"])  # creates the images
-    told = _told(stage, "tune", 45.0, [], [*argv, "600"])
+    told = _told(stage, "tune", 120.0, [], [*argv, "600"])
     yield Row("outcome", teho=told["outcome"], why=told["verdict"])
     gain = told["gain"]
     if gain:

@@ -32,7 +32,7 @@ _HERE = Path(__file__).resolve().parent
 def measure(stage: Stage) -> None:
     """Do the pieces."""
     stage.piece("slowdown by the recorder", lambda: _slowdown(stage, "off"), least_s=35)
-    stage.piece("slowdown by recorder and probe", lambda: _slowdown(stage, "auto"), least_s=35)
+    stage.piece("slowdown by recorder and probe", lambda: _slowdown(stage, "auto"), least_s=65)
     stage.piece("time for one reading", lambda: _readings(stage), least_s=15)
     stage.piece("time to the first sample", lambda: _first_samples(stage), least_s=15)
     stage.piece("recorder compared with other tools", lambda: _beside(stage), least_s=50)

@@ -17,7 +17,7 @@ from result import Row
 
 from stage import LackingError, Rows, Stage
 
-_FIRST, _END = 20, 25
+_STEPS, _REHEARSED = (20, 25), (2, 5)
 _ON_DEVICE = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 
 
@@ -32,8 +32,9 @@ def measure(stage: Stage) -> None:
 
 
 def _steps(stage: Stage, name: str) -> Rows:
+    first, end = _REHEARSED if stage.is_rehearsal else _STEPS
     argv = stage.program("train_model", name, stage.seconds(4.0, 3.0))
-    trace = _traced(stage, name, ["--steps", f"{_FIRST}:{_END}"], argv)
+    trace = _traced(stage, name, ["--steps", f"{first}:{end}"], argv)
     yield Row("size of the trace, gzip", "MB", teho=round(trace.stat().st_size / 1e6, 2))
     events = json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
     numbers = {
@@ -43,7 +44,7 @@ def _steps(stage: Stage, name: str) -> Rows:
     }
     yield Row(
         "steps in the trace", teho=f"{min(numbers)} to {max(numbers)}",
-        other=f"{_FIRST} to {_END - 1}", whose="requested",
+        other=f"{first} to {end - 1}", whose="requested",
     )  # fmt: skip
     began_s = time.monotonic()
     told = json.loads(stage.teho("profile", trace, "--format", "json"))

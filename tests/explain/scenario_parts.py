@@ -77,6 +77,7 @@ class NodePart:
         model: str = "",
         rates: Mapping[str, Given] | None = None,
         power_limit_w: float | None = None,
+        power_default_w: float | None = None,
         ranks: Sequence[int] = (),
         clock: Clock | None = None,
         last_s: float | None = None,
@@ -87,6 +88,7 @@ class NodePart:
         self.rates = dict(rates or {})
         self.power_limit_w, self.ranks, self.clock = power_limit_w, tuple(ranks), clock
         self.last_s, self.started_s = last_s, started_s
+        self.power_default_w = power_default_w
         self.cores_used, self.memory_peak = cores_used, memory_peak
         self.memory_limit, self.memory_source, self.oom_kills = (
             memory_limit,
@@ -129,6 +131,7 @@ class NodePart:
                 vendor=self.vendor,
                 memory_bytes=self.gpu_memory_bytes,
                 power_limit_w=self.power_limit_w,
+                power_default_w=self.power_default_w,
             )
             for position in range(len(self.gpus))
         )

@@ -157,7 +157,8 @@ def out_of_memory() -> tuple[Run, Summary]:
 def hot_gpu() -> tuple[Run, Summary]:
     """One GPU with a broken fan, one at its power limit."""
     hot = gpu(gpu_thermal_throttle_percent=31.0, gpu_temperature_c=91.0)
-    return scenario(NodePart(gpus=[hot, gpu(gpu_power_throttle_percent=80.0)]))
+    capped = gpu(gpu_power_throttle_percent=80.0)
+    return scenario(NodePart(gpus=[hot, capped], power_limit_w=400.0, power_default_w=700.0))
 
 
 def hidden_gpu() -> tuple[Run, Summary]:

@@ -365,20 +365,36 @@ class TestPcie:
 
 
 class TestPowerCap:
+    @staticmethod
+    def capped(share=80.0, limit_w=300.0, default_w=700.0):
+        one = gpu(gpu_power_throttle_percent=share)
+        return scenario(NodePart(gpus=[one], power_limit_w=limit_w, power_default_w=default_w))
+
     @pytest.mark.parametrize(("share", "count"), [(49.99, 0), (50.0, 1), (50.01, 1)])
     def test_threshold(self, share, count):
-        made = one(gpu_power_throttle_percent=share)
-        assert len(judged(gpu_power_capped, made)) == count
+        assert len(judged(gpu_power_capped, self.capped(share))) == count
 
-    def test_names_the_limit_if_it_is_known(self):
-        part = NodePart(gpus=[gpu(gpu_power_throttle_percent=80.0)], power_limit_w=300.0)
-        finding = found(gpu_power_capped, scenario(part))
+    @pytest.mark.parametrize(("limit_w", "count"), [(685.9, 1), (686.0, 0), (700.0, 0)])
+    def test_the_limit_of_the_maker_is_no_finding(self, limit_w, count):
+        assert len(judged(gpu_power_capped, self.capped(limit_w=limit_w))) == count
+
+    def test_names_both_limits(self):
+        finding = found(gpu_power_capped, self.capped())
         assert finding.severity is Severity.REMARK
-        assert finding.sentence == "GPU 0 on r01g01 ran at its power limit in 80 % of the samples."
+        assert finding.sentence.startswith(
+            "GPU 0 on r01g01 ran at its power limit in 80 % of the samples."
+        )
         assert figures(finding)["power limit (GPU 0 on r01g01)"] == 300.0
+        assert figures(finding)["the maker's power limit (GPU 0 on r01g01)"] == 700.0
+
+    @pytest.mark.parametrize("unknown", [{"limit_w": None}, {"default_w": None}])
+    def test_abstains_if_a_limit_is_unknown(self, unknown):
+        verdict = judged(gpu_power_capped, self.capped(**unknown))
+        assert isinstance(verdict, Abstention)
+        assert "power limit of GPU 0" in verdict.lacked
 
     def test_is_separate_from_heat(self):
-        assert kinds_of(one(gpu_power_throttle_percent=80.0)) == ["gpu_power_capped"]
+        assert kinds_of(self.capped()) == ["gpu_power_capped"]
 
 
 def instances(made):

@@ -319,6 +319,7 @@ def _fill_folder(gpu: GpuTree, model: Model, position: int) -> None:
         gpu.write("mem_info_vram_used", min(model.vram_bytes, 10_000_000))
     gpu.write(model.power_file, round(model.power_w * 1e6))
     gpu.write("power1_cap", round(model.power_cap_w * 1e6))
+    gpu.write("power1_cap_default", round(model.power_cap_w * 1e6))
     gpu.write("freq1_input", 1_700_000_000)
     if model.memory_clock_mhz is not None:
         gpu.write("freq2_input", model.memory_clock_mhz * 1_000_000)

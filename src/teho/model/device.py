@@ -52,6 +52,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parent_id: str | None = None
     """UUID of the physical GPU, for a MIG instance."""
     power_limit_w: float | None = None
+    power_default_w: float | None = None
+    """The maker's power limit; a site may have set another one."""
     architecture: str = ""
     """CUDA compute capability such as `9.0`, or the name of AMD's instruction set such as `gfx90a`;
     empty if not known."""

@@ -51,7 +51,7 @@ def test_a_whole_mi250x_node(tmp_path: Path) -> None:
     assert (first.index, first.vendor, first.name) == (0, "amd", "AMD Instinct MI250X")
     assert first.memory_bytes == 64 * GIB
     assert first.pci_bus_id == "0000:c1:00.0"
-    assert first.power_limit_w == 560.0
+    assert (first.power_limit_w, first.power_default_w) == (560.0, 560.0)
     assert second.power_limit_w is None
     assert [device.numa_node for device in source.devices] == [0, 0, 1, 1, 2, 2, 3, 3]
 

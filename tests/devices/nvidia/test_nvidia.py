@@ -124,7 +124,7 @@ def test_static_facts_are_read_once(bench):
     second = source.devices[1]
     assert (second.index, second.name, second.vendor) == (1, "NVIDIA H100 80GB HBM3", "nvidia")
     assert second.memory_bytes == 81559 * MIB
-    assert second.power_limit_w == 700
+    assert (second.power_limit_w, second.power_default_w) == (700, 700)
     assert second.pci_bus_id == "0000:17:00.0"
     assert [device.numa_node for device in source.devices[:3]] == [None, 1, None]
     assert source.notes == ()

@@ -131,6 +131,7 @@ def _describe(
     # If the folder does not exist, its files are absent.
     hwmon = f"{directory}/hwmon/{min(names_in(f'{directory}/hwmon'), default='hwmon0')}"
     power_limit_uw = optional_number(f"{hwmon}/power1_cap")
+    default_uw = optional_number(f"{hwmon}/power1_cap_default")
     device = Device(
         id=f"GPU-{unique_id:016x}" if unique_id else node.address,
         index=index,
@@ -140,6 +141,7 @@ def _describe(
         pci_bus_id=node.address,
         numa_node=optional_number(f"{directory}/numa_node"),
         power_limit_w=power_limit_uw / 1_000_000 if power_limit_uw else None,
+        power_default_w=default_uw / 1_000_000 if default_uw else None,
         architecture=node.architecture or architecture,
         energy_of="module" if product in _WITH_CPU else "device",
         driver=driver,

@@ -221,6 +221,7 @@ def _describe(
     # sysfs writes the domain with four digits, NVML with eight.
     bus_id = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0" if pci else None
     limit_mw = ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    default_mw = ask(pynvml.nvmlDeviceGetPowerManagementDefaultLimit, handle)
     capability = ask(pynvml.nvmlDeviceGetCudaComputeCapability, handle, otherwise=())
     name = ask(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
     return Device(
@@ -233,6 +234,7 @@ def _describe(
         # If the kernel does not know it, it writes -1, which is not read as a number.
         numa_node=optional_number(f"{root}/sys/bus/pci/devices/{bus_id}/numa_node"),
         power_limit_w=None if limit_mw is None else limit_mw / 1000,
+        power_default_w=None if default_mw is None else default_mw / 1000,
         architecture=".".join(map(str, capability)),
         # The counter of a GH200 includes its CPU: ml-energy/zeus, pull request 172.
         energy_of="module" if "GH200" in name else "device",
