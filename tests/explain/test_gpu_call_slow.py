@@ -45,10 +45,9 @@ class TestMatrices:
         given = made("qr_one_by_one_torch", seen((QR,), 74.0), busy=45.0, lines=[QR])
         finding = found(gpu_call_slow, given)
         assert finding.sentence == (
-            "`f(x)` at train.py:31 decomposes many small matrices, but the GPU computes them one "
-            "after the other: there is no batched function that makes Q. This line took 74 % of "
-            "the run time. While the GPU worked, only 2.2 % of its multiprocessors (computing "
-            "units) were in use."
+            "The call `f(x)` at train.py:31 decomposes many small matrices, but the GPU computes "
+            "them one after the other. This line took 74 % of the run time. While it worked, the "
+            "GPU used only 2.2 % of its multiprocessors (computing units)."
         )
         assert finding.action.startswith("Replace `f(x)` at train.py:31 with `batched_qr(v)`, ")
         assert "teho profile" not in finding.action
@@ -95,7 +94,7 @@ class TestMatrices:
         findings = judged(gpu_call_slow, watched(one, parts=[part]))
         assert len(findings) == count
         if findings:
-            assert "it drew only 25 % of its power limit" in findings[0].sentence
+            assert "the GPU drew only 25 % of its power limit" in findings[0].sentence
             assert findings[0].certainty is Certainty.POSSIBLE
             assert "To check this first" in findings[0].action
 
@@ -132,7 +131,7 @@ class TestIndices:
 class TestLoops:
     def test_a_linear_recurrence(self):
         finding = found(gpu_call_slow, made("linear_scan_rewritten", busy=60.0))
-        assert "the recurrence is linear" in finding.sentence
+        assert "the recurrence is linear and can be" in finding.sentence
         assert finding.certainty is Certainty.POSSIBLE
 
     STEP = own("torch.tanh(self.wh(h))", 33, "forward")

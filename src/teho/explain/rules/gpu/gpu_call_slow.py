@@ -141,16 +141,17 @@ def _finding(
 ) -> Located:
     option, at, wall_s = found.option, found.places[0], main.process.wall_s
     is_timed = context.is_loss(found.seconds, main)
-    seconds = found.seconds if is_timed else min(working.seconds, wall_s)
-    share = min(100.0, 100 * seconds / wall_s)
-    least, most = option.regain
-    certainty = Certainty(option.certainty)
+    share = min(100.0, 100 * (found.seconds if is_timed else working.seconds) / wall_s)
     is_few = option.gpu not in ("busy", "time")
     is_known = is_timed and (working.active_percent is not None or not is_few)
-    what = "loop" if at.text.startswith("for ") else "line"
-    took = f" This {what} took {share:.0f} % of the run time." if is_timed else ""
-    proof = "" if is_known else _proof(context, main, option)
-    why = option.why.format(**found.words)
+    is_loop = at.text.startswith("for ")
+    what = "loop" if is_loop else "line"
+    noun = "loop" if is_loop else "expression" if option.gpu == "waited" else "call"
+    sentences = [
+        f"The {noun} `{at.short_text}` at {at.short_place} {option.why.format(**found.words)}.",
+        f"This {what} took {share:.0f} % of the run time." if is_timed else "",
+        _symptom(working, is_few=is_few),
+    ]
     evidence = [
         Evidence(f"time of this {what}" if is_timed else "time with work on the GPU", share, "%"),
         Evidence("GPU busy during its work", working.busy_percent, "%"),
@@ -158,14 +159,16 @@ def _finding(
     if working.active_percent is not None:
         label = "SM activity while the GPU was busy"
         evidence.append(Evidence(label, working.active_percent, "%"))
-    evidence.append(Evidence("call", f"{at.short_place}  {at.short_text}"))
+    evidence.append(Evidence(noun, f"{at.short_place}  {at.short_text}"))
+    proof = "" if is_known else _proof(context, main, option)
+    least, most = option.regain
     return context.lost(
-        f"`{at.short_text}` at {at.short_place} {why}.{took} {_symptom(working, is_few=is_few)}",
+        " ".join(filter(None, sentences)),
         share_percent=share,
         evidence=evidence,
         action=in_words(option.advice, found.places, found.words) + proof,
         regain_percent=(least * share, most * share),
-        certainty=certainty if is_known or not is_few else Certainty.POSSIBLE,
+        certainty=Certainty(option.certainty) if is_known or not is_few else Certainty.POSSIBLE,
     )
 
 
@@ -181,12 +184,12 @@ def _symptom(working: Working, *, is_few: bool) -> str:
     """Return what the values of the GPU show, as a sentence."""
     if is_few and working.active_percent is not None:
         return (
-            f"While the GPU worked, only {working.active_percent:.1f} % of its multiprocessors "
-            "(computing units) were in use."
+            f"While it worked, the GPU used only {working.active_percent:.1f} % of its "
+            "multiprocessors (computing units)."
         )
     if is_few and working.power_percent is not None:
         percent = working.power_percent
-        return f"While the GPU worked, it drew only {percent:.0f} % of its power limit."
+        return f"While it worked, the GPU drew only {percent:.0f} % of its power limit."
     return (
         f"From its first work to its last, the GPU was busy {working.busy_percent:.0f} % of the "
         "time."
