@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from explain.program_parts import NODE, own, process, seen, watched
+from explain.program_parts import NODE, of_library, own, process, seen, watched
 from explain.program_scenarios import node
 from explain.scenario_parts import UNSUPPORTED, NodePart, figures, found, gpu, judged, kinds_of
 from teho.explain.rules.gpu import gpu_call_slow, gpu_low_use, gpu_sm_low
@@ -133,6 +133,15 @@ class TestLoops:
         finding = found(gpu_call_slow, made("linear_scan_rewritten", busy=60.0))
         assert "the recurrence is linear and can be" in finding.sentence
         assert finding.certainty is Certainty.POSSIBLE
+
+    def test_the_time_in_which_jax_traces_the_line(self):
+        scan = own("jax.lax.scan(step, start, x)", 38, "series")
+        stack = (own("keep * s", 35), scan, of_library("jax/_src/pjit.py", "trace"), own("f()", 76))
+        finding = found(
+            gpu_call_slow,
+            made("linear_scan_rewritten", seen(stack, 30.0), busy=60.0, lines=[scan]),
+        )
+        assert "This line took" not in finding.sentence
 
     STEP = own("torch.tanh(self.wh(h))", 33, "forward")
 

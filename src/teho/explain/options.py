@@ -37,6 +37,8 @@ would save little."""
 _MOST_COLUMNS = 3
 """Number of columns that the report names."""
 _NAME = re.compile(r"'([^']+)'")
+_TRACES = re.compile(r"/jax/_src/|/torch/_(dynamo|inductor)/")
+"""Files of libraries that call a line of the program only to trace or compile it."""
 _NATIVE = (State.NATIVE, State.THREADS)
 _LEAST_BESIDE = 0.03
 """Least part of the time in the functions that show that the option costs time: the other functions
@@ -90,11 +92,17 @@ def found_of_rule(main: MainProcess, rule: str) -> list[FoundOption]:
         if option.rule == rule:
             lines = frozenset(line for one in places for line in one.lines)
             seconds = sum(
-                seen.wall_s for seen in main.process.stacks if not lines.isdisjoint(seen.own_frames)
+                seen.wall_s for seen in main.process.stacks if _executes(lines, seen.frames)
             )
             at = [one.at for one in places]
             found.append(FoundOption(option, at, places[0].words, seconds))
     return found
+
+
+def _executes(lines: frozenset[Frame], frames: Sequence[Frame]) -> bool:
+    """Return whether a stack executes one of some lines, and does not only trace or compile it."""
+    at = next((number for number, frame in enumerate(frames) if frame in lines), None)
+    return at is not None and not any(_TRACES.search(frame.file) for frame in frames[at:])
 
 
 def option_times(main: MainProcess) -> list[OptionTime]:
