@@ -37,7 +37,7 @@ would save little."""
 _MOST_COLUMNS = 3
 """Number of columns that the report names."""
 _NAME = re.compile(r"'([^']+)'")
-_TRACES = re.compile(r"/jax/_src/|/torch/_(dynamo|inductor)/")
+_TRACES = re.compile(r"/jax/_src/|/torch/_dynamo/(convert_frame|symbolic_convert|output_graph)\.py")
 """Files of libraries that call a line of the program only to trace or compile it."""
 _NATIVE = (State.NATIVE, State.THREADS)
 _LEAST_BESIDE = 0.03
