@@ -510,6 +510,12 @@ class TestTable:
             assert not (one.calls and one.numbers), one.name
             assert "{option}" in one.advice or "{at}" in one.advice or one.is_slow_call, one.name
             assert bool(one.activities) is (one.rule == "known_activity"), one.name
+            if one.gpu:
+                assert one.rule == "gpu_call_slow", one.name
+                assert all((one.is_slow_call, one.why, one.kernels, one.certainty)), one.name
+                assert one.advice.endswith("."), one.name
+                assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
+                continue
             if one.rule:
                 words = (one.what, one.why, *one.files, *one.lines)
                 assert not any(words), one.name
@@ -517,7 +523,7 @@ class TestTable:
             assert one.what, one.name
             assert one.why, one.name
             assert "{" not in one.what, one.name
-            assert "{" not in one.why or one.columns, one.name  # no other words are put into it
+            assert "{" not in one.why or one.columns or one.is_slow_call, one.name
             assert one.advice.endswith("."), one.name
             assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
             is_placed = one.files or one.lines or one.is_on_stacks or one.is_slow_call

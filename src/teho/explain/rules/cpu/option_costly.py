@@ -151,7 +151,8 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
         most = min(most, 1 - 1 / context.cores_of(main))
     slow = time.lines[0][0] if time.lines else None
     is_there = slow is None or (slow.file, slow.line) == (at.file, at.line)
-    why = option.why.format(**time.words) if option.columns else option.why
+    has_words = option.columns or option.is_slow_call
+    why = option.why.format(**time.words) if has_words else option.why
     where = "" if is_there or slow is None else f", mostly at {slow.short_place}"
     finding = context.lost(
         f"The {_noun(at.text)} `{at.short_text}` at {at.short_place} {why}. "
