@@ -212,6 +212,17 @@ def starts_kernels_one_by_one() -> Made:
     return watched(process(*stacks, torch=facts), parts=node(used=1.0, gpus=[gpu(14.0)]))
 
 
+def augments_one_by_one() -> Made:
+    """A loop over the images of each batch, on a GPU that is mostly idle."""
+    line = own("torch.roll(image, shift)", 51, "vary")
+    at = own("for image, shift in zip(images, shifts)", 50, "vary")
+    words = {"batch": "images", "advice": "Compute `images` with one call.", "last": "54"}
+    option = CostlyOption(name="loop_over_samples", at=at, lines=(line,), words=words)
+    facts = {"devices": ["cuda:0"], "parameter_bytes": GIB}
+    one = process(seen((line,), 60.0, State.PYTHON), torch=facts, costly_options=(option,))
+    return watched(one, parts=node(used=1.0, gpus=[gpu(14.0)]))
+
+
 def tiny_steps() -> Made:
     """Gradient descent on a hundred numbers, ten thousand times."""
     steps = Progress(steps=10_000, first_s=101.0, last_s=108.0)
@@ -563,6 +574,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         small_batches,
         asks_the_gpu,
         starts_kernels_one_by_one,
+        augments_one_by_one,
         tiny_steps,
         cpu_build,
         maps_one_by_one,

@@ -110,6 +110,7 @@ EXPECTED = {
     "small_batches": ["batch_small", "gpu_sm_low", "gpu_decides_speed"],
     "asks_the_gpu": ["waits_for_device"],
     "starts_kernels_one_by_one": ["host_bound"],
+    "augments_one_by_one": ["gpu_idle_at_lines"],
     "tiny_steps": ["problem_too_small"],
     "cpu_build": ["framework_without_gpu"],
     "saves_often": ["saving_often"],

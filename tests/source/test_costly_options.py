@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from teho.explain.gpu_lines import KIND
 from teho.model.stack import Frame
 from teho.source.options.files import OwnFiles
 from teho.source.options.search import OptionSearch
@@ -516,15 +517,20 @@ class TestTable:
                 assert one.advice.endswith("."), one.name
                 assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
                 continue
-            if one.rule:
+            if one.rule == KIND:
+                assert one.is_slow_call, one.name
+                assert one.certainty, one.name
+            elif one.rule:
                 words = (one.what, one.why, *one.files, *one.lines)
                 assert not any(words), one.name
                 continue
             assert one.what, one.name
             assert one.why, one.name
             assert "{" not in one.what, one.name
-            assert "{" not in one.why or one.columns or one.is_slow_call, one.name
-            assert one.advice.endswith("."), one.name
+            if one.rule != KIND:  # only this rule puts words into it
+                assert "{" not in one.why or one.columns or one.is_slow_call, one.name
+            is_built = one.rule == KIND  # words at the end are sentences
+            assert one.advice.endswith((".", "}") if is_built else "."), one.name
             assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
             is_placed = one.files or one.lines or one.is_on_stacks or one.is_slow_call
             assert is_placed or one.gpu, one.name

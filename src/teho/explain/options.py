@@ -106,11 +106,16 @@ def _executes(lines: frozenset[Frame], frames: Sequence[Frame]) -> bool:
     return at is not None and not any(_TRACES.search(frame.file) for frame in frames[at:])
 
 
-def option_times(main: MainProcess) -> list[OptionTime]:
-    """Return the time of each costly option of a program, longest first."""
+def option_times(main: MainProcess, rule: str = "") -> list[OptionTime]:
+    """Return the time of each costly option of a program, longest first.
+
+    Args:
+        main: the process.
+        rule: the kind of the rule that names the options; empty: `option_costly`.
+    """
     found = []
     for option, places in _options(main):
-        if option.rule or option.gpu:
+        if option.rule != rule or option.gpu:
             continue
         if (time := _time(option, places, main)) is not None:
             found.append(time)

@@ -15,6 +15,7 @@ from teho.source.slow_calls.added_tokens import find_added_tokens
 from teho.source.slow_calls.alternatives import find_alternatives
 from teho.source.slow_calls.attention import find_unused_weights
 from teho.source.slow_calls.attention_by_hand import find_attention_by_hand
+from teho.source.slow_calls.averaged_weights import find_average_on_host
 from teho.source.slow_calls.backward_again import find_backward_again
 from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.cells import find_unrolled_cell
@@ -27,6 +28,8 @@ from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
 from teho.source.slow_calls.groups import find_empty_groups
 from teho.source.slow_calls.hashes import find_colliding_hash
+from teho.source.slow_calls.host_batches import find_converted_before_copy
+from teho.source.slow_calls.host_results import find_computed_on_host
 from teho.source.slow_calls.http_connections import find_connection_for_each
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
@@ -43,9 +46,11 @@ from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.requests import find_split_request
+from teho.source.slow_calls.sample_loops import find_sample_loop
 from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.slow_calls.singular_values import find_largest_singular_value
 from teho.source.slow_calls.static_arguments import find_static_argument
+from teho.source.slow_calls.trainer_logits import find_collected_logits
 from teho.source.slow_calls.unjitted import find_unjitted
 from teho.source.slow_calls.whole_arrays import find_whole_arrays
 from teho.source.slow_calls.whole_reads import find_whole_read
@@ -102,6 +107,11 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_static_argument(levels, purity.program),
         find_whole_read(levels, frames, purity),
         find_attention_by_hand(levels),
+        find_sample_loop(levels, frames, purity),
+        find_converted_before_copy(levels, frames, purity),
+        find_computed_on_host(levels, purity),
+        find_average_on_host(levels),
+        find_collected_logits(levels, frames, purity),
     )
     yield from filter(None, found)
     yield from find_padded_batches(levels)

@@ -16,6 +16,7 @@ import re
 
 import msgspec
 
+from teho.explain.gpu_lines import gpu_lines
 from teho.explain.options import OptionTime, in_words, is_worth_naming, option_times
 from teho.explain.rule import (
     Certainty,
@@ -29,7 +30,6 @@ from teho.explain.rule import (
 from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.wording import capital
 from teho.model.program import MainProcess
-from teho.model.stack import Frame
 
 RANK = 213
 SEVERITY = "critical, warning"
@@ -85,7 +85,8 @@ _MOST = 0.5
 def judge(context: ProgramContext) -> Findings:
     """Find options that cost much of the time of the process that ran longest."""
     for main in context.mains[:1]:
-        covered: set[tuple[Frame, ...]] = set()
+        beside_gpu = gpu_lines(context, main)
+        covered = set(beside_gpu.stacks if beside_gpu is not None else ())
         large = context.limit("known_percent"), context.limit("known_min_s")
         for time in option_times(main):
             named_s = sum(s for stack, s in time.stacks.items() if stack in covered)
