@@ -27,7 +27,9 @@ from teho.explain.rule import (
     chosen,
 )
 from teho.explain.shared_thresholds import TEN_SAMPLES
+from teho.explain.unneeded import unneeded_times
 from teho.explain.wording import capital
+from teho.model.in_source import Need
 from teho.model.program import MainProcess
 from teho.model.stack import Frame
 
@@ -84,6 +86,9 @@ def judge(context: ProgramContext) -> Findings:
     """Find options that cost much of the time of the process that ran longest."""
     for main in context.mains[:1]:
         covered: set[tuple[Frame, ...]] = set()
+        for one in unneeded_times(main):  # the rule result_unused says more
+            if one.unneeded.need is not Need.PART and context.is_loss(one.wall_s, main):
+                covered.update(one.stacks)
         large = context.limit("known_percent"), context.limit("known_min_s")
         for time in option_times(main):
             named_s = sum(s for stack, s in time.stacks.items() if stack in covered)
