@@ -511,8 +511,8 @@ class TestTable:
             assert not (one.calls and one.numbers), one.name
             assert "{option}" in one.advice or "{at}" in one.advice or one.is_slow_call, one.name
             assert bool(one.activities) is (one.rule == "known_activity"), one.name
-            if one.gpu:
-                assert one.rule == "gpu_call_slow", one.name
+            if one.rule == "gpu_call_slow":
+                assert one.gpu, one.name
                 assert all((one.is_slow_call, one.why, one.kernels, one.certainty)), one.name
                 assert one.advice.endswith("."), one.name
                 assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name

@@ -173,7 +173,7 @@ def options_on_gpus(main: MainProcess) -> Iterator[tuple[Option, Sequence[Costly
     time is at the line that waits for the result.
     """
     for option, places in _options(main):
-        if option.gpu and (not option.files or _is_on_a_stack(option, main)):
+        if option.gpu and not option.rule and (not option.files or _is_on_a_stack(option, main)):
             yield option, places
 
 

@@ -55,10 +55,9 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cores: bool = False
     cpu: bool = False
     workers: bool = False
-    gpu: Literal["", "few_threads", "few_in_lines", "waited", "busy", "time"] = ""
+    gpu: Literal["", "few_threads", "few_in_lines", "waited", "busy", "time", "used", "narrow"] = ""
     kernels: str = ""
     columns: bool = False
-    gpu: Literal["", "used", "busy", "narrow"] = ""
     rule: str = ""
     activities: tuple[str, ...] = ()
     what: str = ""

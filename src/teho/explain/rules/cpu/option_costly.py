@@ -28,7 +28,9 @@ from teho.explain.rule import (
     chosen,
 )
 from teho.explain.shared_thresholds import TEN_SAMPLES
+from teho.explain.unneeded import unneeded_times
 from teho.explain.wording import capital
+from teho.model.in_source import Need
 from teho.model.program import MainProcess
 
 RANK = 213
@@ -87,6 +89,9 @@ def judge(context: ProgramContext) -> Findings:
     for main in context.mains[:1]:
         beside_gpu = gpu_lines(context, main)
         covered = set(beside_gpu.stacks if beside_gpu is not None else ())
+        for one in unneeded_times(main):  # the rule result_unused says more
+            if one.unneeded.need is not Need.PART and context.is_loss(one.wall_s, main):
+                covered.update(one.stacks)
         large = context.limit("known_percent"), context.limit("known_min_s")
         for time in option_times(main):
             named_s = sum(s for stack, s in time.stacks.items() if stack in covered)
