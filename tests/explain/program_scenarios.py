@@ -341,6 +341,18 @@ def asks_for_no_probabilities() -> Made:
     return watched(process(seen(fit, 76.0), progress=(), costly_options=(option,)), parts=node())
 
 
+def decomposes_one_by_one() -> Made:
+    """The GPU decomposes many small matrices with few threads, while the program waits."""
+    call = CostlyOption(
+        name="qr_one_by_one_torch",
+        at=own("torch.linalg.qr(v)", 45),
+        words={"lib": "torch", "matrix": "v"},
+    )
+    waits = seen((own("total.cpu()", 50),), 90.0)
+    few = gpu(45.0, gpu_sm_active_percent=0.8)
+    return watched(process(waits, progress=(), costly_options=(call,)), parts=node(gpus=[few]))
+
+
 def reads_a_lazy_table_again() -> Made:
     """A loop collects the rows of each buoy, and Polars reads the CSV file each time."""
     call = own('records.filter(pl.col("buoy") == buoy).collect()', 44)
@@ -579,6 +591,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         makes_gradients_of_all_rows,
         multiplies_integers,
         asks_for_no_probabilities,
+        decomposes_one_by_one,
         diagnoses_each_step,
         converts_whole_scenes,
         reads_a_lazy_table_again,

@@ -122,6 +122,7 @@ EXPECTED = {
     "makes_gradients_of_all_rows": ["table_gradient_dense"],
     "multiplies_integers": ["product_on_one_core"],
     "asks_for_no_probabilities": ["option_costly"],
+    "decomposes_one_by_one": ["gpu_call_slow"],
     "diagnoses_each_step": ["result_unused"],
     "converts_whole_scenes": ["array_cut_late"],
     "reads_a_lazy_table_again": ["plan_repeated"],

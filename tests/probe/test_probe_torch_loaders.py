@@ -190,6 +190,7 @@ def test_a_loader_is_recorded_with_its_settings_and_its_line(loaders: dict[str, 
         "bytes": 2 * 3 * 4 + 2 * 8,
         "dtypes": ["float32", "int64"],
         "samples": 2,
+        "sizes": 1,
     }
     assert loaders["training"].settings["dataset_bytes"] == 10 * (3 * 4 + 8)
 

@@ -17,7 +17,18 @@ from teho.source.parsed import parsed
 MAIN = "/home/ada/train.py"
 PACKAGES = "/env/lib/python3.11/site-packages/"
 INSTALLED = frozenset(
-    ("numpy", "scipy", "sklearn", "torch", "datasets", "polars", "xgboost", "PIL", "matplotlib")
+    (
+        "numpy",
+        "scipy",
+        "sklearn",
+        "torch",
+        "datasets",
+        "polars",
+        "xgboost",
+        "PIL",
+        "matplotlib",
+        "transformers",
+    )
 )
 
 
@@ -438,6 +449,60 @@ class TestNumberTypes:
         assert search(f"import elsewhere\n{HALF}", "cube.mean(axis=0)") == {}
 
 
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ('import os\nos.environ["CUDA_LAUNCH_BLOCKING"] = "1"', "kernels_awaited"),
+        ('import os\nos.environ["XLA_PYTHON_CLIENT_ALLOCATOR"] = "platform"',
+         "jax_memory_by_driver"),
+        ("import cupy as cp\ncp.cuda.set_allocator(None)", "memory_of_cupy_by_driver"),
+        ("import torch\nif x:\n    torch.backends.cudnn.enabled = False", "cudnn_off"),
+        ("from torch.backends import cudnn\ncudnn.benchmark = True", "cudnn_benchmark"),
+        ("import torch.backends.cudnn as cudnn\ncudnn.benchmark = True", "cudnn_benchmark"),
+        ("import lightning as L\nt = L.Trainer(benchmark=True)", "cudnn_benchmark_by_lightning"),
+        ("import torch\ntorch.use_deterministic_algorithms(True, warn_only=True)",
+         "deterministic"),
+        ("import lightning as L\nt = L.Trainer(deterministic=True)", "deterministic_by_lightning"),
+        (("from transformers import AutoModel\n"
+         "m = AutoModel.from_pretrained('x', attn_implementation='eager')"), "attention_not_fused"),
+        ("import torch\ntorch.backends.cuda.enable_flash_sdp(False)", "attention_fused_off"),
+        (("from torch.nn.attention import SDPBackend, sdpa_kernel\n"
+         "with sdpa_kernel(SDPBackend.MATH):\n    y = f(x)"), "attention_by_products"),
+        ("import jax\njax.config.update('jax_default_matmul_precision', 'highest')",
+         "jax_full_precision"),
+        (("import tensorflow as tf\n"
+         "tf.config.experimental.enable_tensor_float_32_execution(False)"),
+         "tensorflow_without_tf32"),
+    ],
+)  # fmt: skip
+def test_options_that_make_a_gpu_slow(source, name):
+    assert list(search(source + "\nmain()", "main()")) == [name]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'import os\nos.environ["CUDA_LAUNCH_BLOCKING"] = "0"',
+        'import os\nos.environ["XLA_PYTHON_CLIENT_ALLOCATOR"] = "default"',
+        "import torch\ntorch.backends.cudnn.enabled = True",
+        "import torch\ntorch.backends.cudnn.benchmark = False",
+        "import lightning as L\nt = L.Trainer(benchmark=False, deterministic='warn')",
+        (
+            "from torch.nn.attention import SDPBackend, sdpa_kernel\n"
+            "with sdpa_kernel(SDPBackend.FLASH_ATTENTION):\n    y = f(x)"
+        ),
+        "import jax\njax.config.update('jax_default_matmul_precision', 'tensorfloat32')",
+        # The program needs the weights of attention.
+        (
+            "from transformers import AutoModel\n"
+            "m = AutoModel.from_pretrained('x', attn_implementation='eager')\nm(x).attentions"
+        ),
+    ],
+)
+def test_other_options_of_gpus(source):
+    assert search(source + "\nmain()", "main()") == {}
+
+
 class TestTable:
     def test_each_option_is_complete(self):
         names = [one.name for one in costly_options()]
@@ -446,6 +511,12 @@ class TestTable:
             assert not (one.calls and one.numbers), one.name
             assert "{option}" in one.advice or "{at}" in one.advice or one.is_slow_call, one.name
             assert bool(one.activities) is (one.rule == "known_activity"), one.name
+            if one.rule == "gpu_call_slow":
+                assert one.gpu, one.name
+                assert all((one.is_slow_call, one.why, one.kernels, one.certainty)), one.name
+                assert one.advice.endswith("."), one.name
+                assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
+                continue
             if one.rule == KIND:
                 assert one.is_slow_call, one.name
                 assert one.certainty, one.name
@@ -457,11 +528,12 @@ class TestTable:
             assert one.why, one.name
             assert "{" not in one.what, one.name
             if one.rule != KIND:  # only this rule puts words into it
-                assert "{" not in one.why or one.columns, one.name
+                assert "{" not in one.why or one.columns or one.is_slow_call, one.name
             is_built = one.rule == KIND  # words at the end are sentences
             assert one.advice.endswith((".", "}") if is_built else "."), one.name
             assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
-            assert one.files or one.lines or one.is_on_stacks or one.is_slow_call, one.name
+            is_placed = one.files or one.lines or one.is_on_stacks or one.is_slow_call
+            assert is_placed or one.gpu, one.name
 
     def test_each_pattern_is_valid(self):
         for one in costly_options():
@@ -500,6 +572,30 @@ def test_a_file_that_cannot_be_parsed_says_nothing(text):
     assert own.all_parsed is None
     frames = [Frame(MAIN, "main", 2, "np.linalg.svd(a)")]
     assert OptionSearch(own).found([frames], [MAIN]) == []
+
+
+POOL = """
+    from multiprocessing import Pool
+    SIZES = 54
+    def main():
+        with Pool(2) as pool:
+            rows = pool.map(score, tasks, chunksize=SIZES // 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "count"),
+    [
+        ("chunksize=SIZES // 2", 1),
+        ("chunksize=100", 1),
+        ("chunksize=1", 0),
+        ("callback=done", 0),
+    ],
+)
+def test_tasks_in_large_parts(option, count):
+    found = search(POOL.replace("chunksize=SIZES // 2", option), "rows = pool.map(")
+    expected = [("train.py:6", option, [])] if count else []
+    assert found.get("tasks_in_large_parts", []) == expected
 
 
 def test_files_that_cannot_be_read():

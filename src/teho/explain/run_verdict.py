@@ -50,7 +50,11 @@ def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
     # A remark on lost time is no problem for sure, but "no problems found" would not be true.
     remark = next((finding for finding in findings if _may_be_loss(finding)), None)
     if any(finding.kind == "job_too_short" for finding in findings):
-        loss = remark.sentence.rstrip(".") if remark else _where_time_went(run, summary, hints)
+        loss = (
+            remark.sentence.rstrip(".")
+            if remark
+            else _where_time_went(run, summary, [*findings, *hints])
+        )
         if not loss or summary.elapsed_s < thresholds[EVERY_RULE]["lost_min_s"].value:
             return f"{used}, but the run was too short to judge.", "unknown"
         return f"{used}. {loss}. {_SHORT}", "unknown"
@@ -66,7 +70,7 @@ def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
         return f"{used}. No problems found.", "good"
     if remark:
         return f"{used}. {remark.sentence}", "unknown"
-    loss = _where_time_went(run, summary, hints)
+    loss = _where_time_went(run, summary, [*findings, *hints])
     rest = (
         f"{counted([len(findings)], 'remark')} below"
         if findings
@@ -75,12 +79,12 @@ def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
     return f"{used}.{f' {loss}.' if loss else ''} {rest}.", "unknown"
 
 
-def _where_time_went(run: Run, summary: Summary, hints: Sequence[Finding]) -> str:
+def _where_time_went(run: Run, summary: Summary, findings: Sequence[Finding]) -> str:
     """Return the activity or the line that took most of the time, in one clause."""
-    of_gpu = next((hint for hint in hints if hint.kind == "gpu_decides_speed"), None)
+    of_gpu = next((one for one in findings if one.kind == "gpu_decides_speed"), None)
     if of_gpu is not None:  # what the CPU did meanwhile does not change the time
         return of_gpu.sentence.rstrip(".")
-    activity = next((hint for hint in hints if hint.kind == "known_activity"), None)
+    activity = next((one for one in findings if one.kind == "known_activity"), None)
     return activity.sentence.rstrip(".") if activity else main_loss(run, summary)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from teho.explain.options import option_of_rule
-from teho.explain.program_context import in_lines
+from teho.explain.peaks import peaks_of
+from teho.explain.program_context import in_lines, is_on_gpu
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.model.program import Doing, MainProcess
 
@@ -12,35 +15,87 @@ SEVERITY = "remark"
 THRESHOLDS = {
     "double_percent": chosen(
         50.0, "%", "above this limit, most of the model's numbers have 64 bits"
-    )
+    ),
+    "parameters_min": chosen(
+        10_000,
+        "parameters",
+        "on a GPU, a model with fewer parameters is no neural network: most of the work is on "
+        "other numbers, and Teho does not know the type of these numbers",
+    ),
+    "rate_percent": chosen(
+        25.0,
+        "%",
+        "the same value as the threshold gpu_slow_fp64.rate_percent: GPUs made for 64-bit numbers "
+        "compute with them at about half of their 32-bit speed, or faster",
+    ),
 }
 
 _COMPUTING = (Doing.NATIVE, Doing.THREADS, Doing.DEVICE, Doing.COPYING)
+_FACTORISES = re.compile(
+    r"\b(linalg\.(cholesky|qr|eig|svd|inv|pinv|solve|lu|ldl|lstsq|slogdet|det|matrix_exp|expm"
+    r"|geqrf|householder)\w*|cholesky_\w+|cho_(factor|solve)|lu_(factor|solve)"
+    r"|triangular_solve|solve_triangular)\("
+)
+"""Calls that factorise matrices, or solve with their factors."""
+_FACTORISING = 0.01
+"""Part of the computing time in such calls from which 64 bits are assumed to be needed. On a GPU, a
+call takes little time: it only starts the work."""
 
 
 def judge(context: ProgramContext) -> Findings:
     """Check the types of what PyTorch trains, JAX computes and CuPy copies."""
     for main in context.mains:
         case = _doubles(main, context.limit("double_percent"))
-        if case is None:
+        if case is None or _factorises(main) or _is_small(context, main):
             continue
         sentence, evidence, action = case
         action = option_of_rule(main, "double_precision") or action
         computing = main.percent(*_COMPUTING)
+        is_fast = _is_made_for_doubles(context, main)
+        most_gpus = " On most GPUs, 64-bit numbers need far more than twice the time."
         yield context.finding(
             # Some work needs 64 bits; only its author knows.
             Severity.REMARK,
             f"{sentence}. 64-bit numbers need twice the memory and twice the time of 32-bit "
-            "numbers. On most GPUs, 64-bit numbers need far more than twice the time.",
+            f"numbers.{'' if is_fast else most_gpus}",
             evidence=(
                 evidence,
                 Evidence("time spent on computing", computing, "%"),
                 *in_lines(main.lines(*_COMPUTING)),
             ),
             action=f"If 32 bits are enough, {action}.",
-            regain_percent=(0.0, computing / 2),
+            regain_percent=None if is_fast else (0.0, computing / 2),
         )
         return
+
+
+def _factorises(main: MainProcess) -> bool:
+    """Return whether a program factorises matrices: with 32 bits, this often fails."""
+    times = [
+        (seen.wall_s, any(_FACTORISES.search(frame.text) for frame in seen.frames))
+        for seen in main.process.stacks
+    ]
+    return sum(s for s, is_one in times if is_one) >= _FACTORISING * main.seconds(*_COMPUTING) > 0
+
+
+def _is_small(context: ProgramContext, main: MainProcess) -> bool:
+    """Return whether a GPU trains so few parameters that they are not what it computes with."""
+    sizes = main.library.get("parameter_dtypes")
+    if not is_on_gpu(main) or not isinstance(sizes, dict) or not sizes:
+        return False
+    return bool(sum(sizes.values()) < context.limit("parameters_min"))
+
+
+def _is_made_for_doubles(context: ProgramContext, main: MainProcess) -> bool:
+    """Return whether the GPUs of a process are known to be fast with 64-bit numbers."""
+    peaks = [peaks_of(gpu.gpu.device) for gpu in context.gpus_beside(main)]
+    return bool(peaks) and all(
+        one is not None
+        and one.fp64_tflops is not None
+        and one.fp32_tflops is not None
+        and 100 * one.fp64_tflops >= context.limit("rate_percent") * one.fp32_tflops
+        for one in peaks
+    )
 
 
 def _doubles(main: MainProcess, limit_percent: float) -> tuple[str, Evidence, str] | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from teho.explain.lines import sections_s
-from teho.explain.rule import Evidence, Findings, Located, ProgramContext, chosen
+from teho.explain.options import options_of_rule
+from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.model.program import Doing, MainProcess, Section
 from teho.model.watched import Loader
 
@@ -19,9 +20,25 @@ THRESHOLDS = {
         "series of different lengths need some padding; these time steps come after the longest "
         "series of a batch, so no batch needs them",
     ),
+    "computing_percent": chosen(
+        25.0,
+        "%",
+        "if the source shows padding to a fixed width, but the padding is not measured, the model "
+        "must take at least this share of the time",
+    ),
+    "gpu_busy_percent": chosen(
+        70.0,
+        "%",
+        "if the padding is not measured, the GPU must be busy while the program works: else the "
+        "model is not what takes the time",
+    ),
 }
+MUTES = ("waits_for_device", "gpu_low_occupancy", "gpu_low_use")
+MUTES_BECAUSE = "while the program works, the GPU is busy with the padding"
 
 _COMPUTING = (Section.LOOP, Section.EVALUATION, Section.PROGRAM)
+_MOST_OF_UNKNOWN = 0.7
+"""Part of the computing time that shorter batches save at most, if the padding is not measured."""
 _REST_PERCENT = 20.0
 """Padding inside of the batches from which sorting by length is worth a sentence."""
 _TEXTS = (
@@ -52,6 +69,46 @@ def judge(context: ProgramContext) -> Findings:
             if found is not None:
                 yield found
                 return
+    yield from _by_source(context)
+
+
+def _by_source(context: ProgramContext) -> Findings:
+    """Yield a possible finding: the source shows padding, but the probe could not count it."""
+    main = context.mains[0] if context.mains else None
+    found = next(options_of_rule(main, "input_padded"), None) if main else None
+    is_counted = main is not None and any(
+        "padding_percent" in one.batch or "series_padding_percent" in one.batch
+        for one in main.process.loaders
+    )
+    if main is None or found is None or is_counted:
+        return
+    action, at = found
+    computing = main.percent(Doing.NATIVE, Doing.THREADS, Doing.DEVICE)
+    is_long = context.is_loss(main.seconds(Doing.NATIVE, Doing.THREADS, Doing.DEVICE), main)
+    if not is_long or computing < context.limit("computing_percent"):
+        return
+    use = context.gpu_use(main)
+    if use is None or use.busy_percent < context.limit("gpu_busy_percent"):
+        return
+    yield context.lost(
+        f"The batches are padded to a fixed width (`{at.short_text}` at {at.short_place}). The "
+        "model also computes with the padding. If most items are much shorter, most of this work "
+        "has no effect.",
+        share_percent=computing,
+        evidence=(
+            Evidence("time spent on computing, and on waiting for the GPU", computing, "%"),
+            use.evidence,
+            Evidence("padding", f"{at.short_place}  {at.short_text}"),
+        ),
+        action=(
+            f"{action}. To see the share of padding, print `1 - mask.float().mean()` of a batch "
+            "(`mask` is 1 for items, and 0 for padding). The results stay the same if the model "
+            "gets the mask."
+        ),
+        judged_by=["computing_percent", "gpu_busy_percent"],
+        regain_percent=(0.0, _MOST_OF_UNKNOWN * computing),
+        certainty=Certainty.POSSIBLE,
+    )
 
 
 def _most_padded(main: MainProcess, fact: str) -> tuple[Loader | None, float]:
@@ -83,7 +140,8 @@ def _found(
         "model also computes with the padding."
     )
     evidence = [Evidence("share of padding in all tokens", padding, "%")]
-    action = _TEXTS
+    places = dict.fromkeys(options_of_rule(main, "input_padded"))
+    action = f"{next(iter(places))[0]}." if len(places) == 1 else _TEXTS
     if series is not None:
         every = float(series.batch.get("series_padding_percent", padding))
         sentence = (
@@ -105,6 +163,7 @@ def _found(
         action=action,
         regain_percent=(share / 2, 0.9 * share),
         lines=main.lines(Doing.NATIVE, Doing.THREADS, Doing.DEVICE),
+        mutes=False,
     )
 
 

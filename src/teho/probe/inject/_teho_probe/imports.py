@@ -21,6 +21,7 @@ _FILES = {
     "torch.utils.data.dataloader": "of_torch",
     "torch.optim.optimizer": "of_torch",
     "torch.amp.autocast_mode": "of_torch",
+    "torch.nn.modules.linear": "of_torch_layers",
     "torch.nn.parallel.distributed": "of_torch",
     "torch.distributed.fsdp": "of_torch",
     "transformers.generation.utils": "of_transformers",

@@ -15,7 +15,7 @@ from _teho_probe.lines import TYPE_CHECKING, described_place, error_text, is_lib
 from _teho_probe.permit import read_file
 
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
     Facts = Dict[str, Any]
 
@@ -79,6 +79,8 @@ class Loader:
         self.series: Tuple[int, int, int] = (0, 0, 0)
         """Time steps of the first batches, those after the longest series of each batch, and all
         those that are padding."""
+        self.sizes: Set[Any] = set()
+        """For each of the first batches: the sizes of its samples. Equal ones count once."""
         self._given: Optional[List[List[float]]] = [] if _wants_times() else None
         """For each batch: when it came, the time waited, and whether it began an epoch."""
 

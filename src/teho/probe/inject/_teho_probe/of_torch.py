@@ -16,6 +16,7 @@ from time import monotonic
 from weakref import WeakSet, ref
 
 from _teho_probe.lines import TYPE_CHECKING
+from _teho_probe.of_torch_layers import odd_layers
 
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterable
@@ -65,7 +66,7 @@ def torch(module: Any, notes: Notes) -> None:
 
 def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
     """Note each loader, and how long the program waited for its batches."""
-    from _teho_probe.padding import count_padding
+    from _teho_probe.padding import count_padding, count_sizes
 
     loaders, iterators = module.DataLoader, module._BaseDataLoaderIter
     # The key is the object's id, until the object is deleted. An attribute would be pickled with
@@ -122,6 +123,7 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
             if loader.batches <= _BATCHES_EXAMINED:
                 try:
                     count_padding(batch, loader)
+                    count_sizes(batch, loader)
                 except Exception as error:
                     notes.failed("torch", error)
         return batch
@@ -264,6 +266,7 @@ def _how(optimizer: Any) -> dict[str, Any]:
         "float32_matmul_precision": _matmul_precision(module),
         "cudnn_benchmark": backends.cudnn.benchmark,
         "anomaly": module.is_anomaly_enabled(),
+        **odd_layers(parameters),
     }
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         found["world_size"] = distributed.get_world_size()

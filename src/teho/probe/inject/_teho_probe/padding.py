@@ -37,6 +37,26 @@ def count_padding(batch: Any, loader: Loader) -> None:
             loader.batch = {**loader.batch, "padding_percent": round(100.0 * padding / tokens, 2)}
 
 
+def count_sizes(batch: Any, loader: Loader) -> None:
+    """Count in how many different sizes the images or series of the first batches came.
+
+    The number of samples does not count: the last batch of an epoch is often smaller. Whole numbers
+    with few axes are labels or tokens.
+    """
+    tensors = []
+    for one in _values(batch):
+        parts = one[:_MOST_ITEMS] if isinstance(one, (list, tuple)) else [one]
+        tensors += [part for part in parts if hasattr(type(part), "element_size")]
+    sizes = {
+        tuple(map(int, one.shape[1:]))
+        for one in tensors
+        if one.dim() >= (2 if one.is_floating_point() else 4)
+    }
+    if sizes:
+        loader.sizes.add(tuple(sorted(sizes)))
+        loader.batch = {**loader.batch, "sizes": len(loader.sizes)}
+
+
 def _padding(batch: Any) -> tuple[int, int] | None:
     """Return the numbers of all tokens and of padding; None if the batch has no texts.
 
