@@ -16,6 +16,7 @@ from teho.profile.causes import rows
 from teho.profile.compiling import compiled_of
 from teho.profile.load import Loaded, Operators
 from teho.profile.summary import read_trace, read_traces
+from teho.profile.xplane import write_xspace
 
 Events = list[dict[str, Any]]
 STEP = 1000
@@ -123,6 +124,15 @@ def of_factorisations(number: int, length: int, name: str = "aten::linalg_qr") -
     return found
 
 
+def of_one_call(name: str, kernels: int, step_us: int) -> Events:
+    """Return a step with one call of an operator that launches kernels of 5 µs."""
+    found = [step(0, 0, step_us), operator(name, 0, 7 * kernels + 100)]
+    for number in range(kernels):
+        at = 10 + 7 * number
+        found += _launched(number + 1, at, at + 1, at + 6, "orgqr")
+    return [*found, *_launched(kernels + 1, step_us - 200, step_us - 190, step_us, "gemm")]
+
+
 def of_pauses(length: int, *, has_operator: bool = False, step_us: int = 4000) -> Events:
     """Return three steps in which the program does something else between two kernels."""
     found: Events = []
@@ -180,6 +190,9 @@ FOUND: dict[str, tuple[str, Events, float, dict[str, Any]]] = {
     "32 bits, cuBLAS": ("fp32_matmul", of_kernels(("ampere_sgemm_128x64_nn", 150)), 0.15,
                         {"deviceProperties": HOPPER}),
     "odd sizes": ("matrix_alignment", of_kernels((ALIGNED.format(1), 300)), 0.3, {}),
+    "odd sizes, cuBLAS": ("matrix_alignment", of_kernels(
+        ("sm80_xmma_gemm_bf16bf16_bf16f32_f32_nn_n_stage5_tensor16x8x16_aligna2_alignc2_k", 300)),
+        0.3, {}),
     "sizes divisible by 2": ("matrix_alignment", of_kernels((ALIGNED.format(2), 70)), 0.07, {}),
     "double": ("fp64", of_kernels((DOUBLE, 300)), 0.3, {}),
     "double, one argument": ("fp64", of_kernels(
@@ -207,6 +220,8 @@ FOUND: dict[str, tuple[str, Events, float, dict[str, Any]]] = {
     "small matrices": ("small_factorisations", of_factorisations(30, 10), 0.87, {}),
     "small systems": (
         "small_factorisations", of_factorisations(30, 10, "aten::_linalg_solve_ex"), 0.87, {}),
+    "a batch, one by one": (
+        "factorisation_kernels", of_one_call("aten::linalg_qr", 1200, step_us=9000), 0.94, {}),
     "mask": ("sync_mask", of_syncs("aten::index", "aten::nonzero"), 0.21, {}),
     "check": ("sync_linalg", of_syncs(
         "aten::_linalg_check_errors", "aten::is_nonzero", "aten::item"), 0.21, {}),
@@ -234,7 +249,25 @@ def test_causes(name: str, tmp_path: Path) -> None:
 
 
 def test_every_cause_is_tested() -> None:
-    assert {row.kind for row in rows()} == {kind for kind, *_ in FOUND.values()}
+    of_xla = {"small_kernels"}
+    assert {row.kind for row in rows()} == {kind for kind, *_ in FOUND.values()} | of_xla
+
+
+@pytest.mark.parametrize(("length", "kinds"), [(4, ["small_kernels"]), (30, [])])
+def test_small_kernels_of_xla(tmp_path: Path, length: int, kinds: list[str]) -> None:
+    """For PyTorch, it is advice on launching."""
+    path = write(tmp_path, of_one_call("aten::op", 400, step_us=3100))
+    assert read_trace(path).causes == ()
+    events = [step(0, 0, 20_000)]
+    for number in range(400):
+        events += _launched(
+            number + 1, 45 * number, 45 * number + 1, 45 * number + 1 + length, "add"
+        )
+    write(tmp_path, events)
+    write_xspace(path, tmp_path / "a.xplane.pb", "g1")
+    causes = read_trace(tmp_path / "a.xplane.pb").causes
+    assert [one.kind for one in causes] == kinds
+    assert all("ran 399 small kernels" in one.sentence for one in causes)
 
 
 CLEAN: dict[str, tuple[Events, dict[str, Any]]] = {
@@ -248,6 +281,11 @@ CLEAN: dict[str, tuple[Events, dict[str, Any]]] = {
     "32 bits on an unknown GPU": (of_kernels((SGEMM, 400)), {}),
     "convolution": (of_kernels(("wgrad_alg0_engine<float>", 400)), {"deviceProperties": HOPPER}),
     "32 bits, seldom": (of_kernels((SGEMM, 90)), {"deviceProperties": HOPPER}),
+    "aligned, cuBLAS": (of_kernels(
+        ("sm80_xmma_gemm_bf16bf16_bf16f32_f32_nn_n_stage5_tensor16x8x16_aligna8_alignc8_k", 300)),
+        {}),
+    "32 bits, aligned to 1": (of_kernels(
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tensor16x8x8_aligna1_alignc1_k", 300)), {}),
     "aligned": (of_kernels((ALIGNED.format(8), 400)), {}),
     "TF32, odd sizes": (of_kernels((TF32, 400)), {}),
     "a scalar of 64 bits": (of_kernels(
@@ -269,6 +307,7 @@ CLEAN: dict[str, tuple[Events, dict[str, Any]]] = {
     "a fused operator": (of_search(12, around="fused_block"), {}),
     "large matrices": (of_factorisations(9, 90), {}),
     "few matrices": (of_factorisations(6, 10), {}),
+    "one matrix": (of_one_call("aten::linalg_qr", 300, step_us=2500), {}),
     "norms": (of_factorisations(30, 10, "aten::linalg_vector_norm"), {}),
     "fused optimizer": (of_optimizer(4), {}),
     "another optimizer": (of_optimizer(100, "Muon"), {}),

@@ -14,7 +14,7 @@ from teho.config.toml import read_toml, to_noun
 from teho.model.finding import Certainty
 from teho.model.trace import Cause
 from teho.profile import causes_calls as on_cpu
-from teho.profile.causes_find import Found, Pattern, Traced, in_copies, in_kernels
+from teho.profile.causes_find import Found, Pattern, Traced, in_copies, in_kernels, in_small
 from teho.profile.spans import Span, clipped, length
 from teho.units import format_quantity
 
@@ -39,6 +39,7 @@ _NAMES = 3
 _FINDERS: Mapping[str, Callable[[Traced, Pattern], Union[Found, None]]] = {
     "kernel": in_kernels,
     "copy": in_copies,
+    "small": in_small,
     "call": on_cpu.in_calls,
     "operator": on_cpu.in_operators,
     "sync": on_cpu.in_syncs,
@@ -59,6 +60,7 @@ class _Row(Pattern, frozen=True, kw_only=True, forbid_unknown_fields=True):
     least_count: float = 0.0
     each_step: bool = False
     xla: bool = False
+    torch: bool = True
     certainty: Certainty
     instead: tuple[General, ...] = ()
     mutes: tuple[str, ...] = ()
@@ -92,7 +94,8 @@ def explained_share(causes: Sequence[Cause], general: General) -> float:
 
 
 def _cause(traced: Traced, row: _Row) -> Cause | None:
-    if (traced.is_xla and not row.xla) or (traced.line is None and row.what != "compile"):
+    is_meant = row.xla if traced.is_xla else row.torch
+    if not is_meant or (traced.line is None and row.what != "compile"):
         return None
     idle = traced.idle_share
     is_kernel = row.what == "kernel"

@@ -127,19 +127,21 @@ def in_operators(traced: Traced, pattern: Pattern) -> Found | None:
             lines = traced.user_lines.at_moments(thread, [start for start, _ in outermost])
             for start, end in outermost:
                 by.lines[lines.get(start, "")] += end - start
-    if not count or not _are_short(traced, spans, pattern.most_kernel_us):
+    number, mean_us = _kernels_in(traced, spans) if count else (0, 0.0)
+    if not number or mean_us > pattern.most_kernel_us or number < pattern.least_kernels * count:
         return None
-    return by.found([span for each in spans.values() for span in each], count)
+    found = by.found([span for each in spans.values() for span in each], count)
+    return found._replace(names=[f"{number / count:,.0f}"])
 
 
-def _are_short(traced: Traced, spans: Mapping[Thread, Spans], most_us: float) -> bool:
-    """Return whether the kernels that were launched in some spans are short on average."""
+def _kernels_in(traced: Traced, spans: Mapping[Thread, Spans]) -> tuple[int, float]:
+    """Return the number and the mean duration in µs of kernels that were launched in some spans."""
     work, times = traced.work, []
     for start, end, number in zip(work.starts, work.ends, work.correlations, strict=True):
         launch = traced.launched.get(number)
         if launch and is_inside(spans.get(launch.thread, []), launch.start):
             times.append(end - start)
-    return bool(times) and sum(times) / len(times) <= most_us * 1000
+    return len(times), sum(times) / max(len(times), 1) / 1000
 
 
 def in_syncs(traced: Traced, pattern: Pattern) -> Found | None:

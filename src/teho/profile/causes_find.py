@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Union
 
 import msgspec
@@ -18,7 +19,14 @@ from teho.profile.load import Loaded, Work
 from teho.profile.ranks import Windows
 from teho.profile.spans import Span, Spans, clipped, length, subtracted, union
 
-__all__ = ["Found", "Pattern", "Places", "Traced", "in_copies", "in_kernels", "most_of"]
+__all__ = ["Found", "Pattern", "Places", "Traced", "in_copies", "in_kernels", "in_small", "most_of"]
+
+
+_SMALL_NS = 10_000
+"""Longest small kernel. Launching a kernel takes about as long. It is Teho's own choice."""
+_NEXT_NS = 50_000
+"""Longest time from the start of a small kernel to the next kernel that follows it. It is Teho's
+own choice."""
 
 
 class Pattern(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +35,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     what: Literal[
         "kernel",
         "copy",
+        "small",
         "call",
         "operator",
         "sync",
@@ -42,6 +51,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     siblings: bool = False
     least_capability: int = 0
     most_kernel_us: float = 0.0
+    least_kernels: int = 0
     outside: str = ""
 
     @property
@@ -211,3 +221,22 @@ def _of_work(traced: Traced, places: Sequence[int]) -> Found | None:
         by.add(launch.operator if launch else "", launch.line if launch else "", time)
     spans = [(work.starts[place], work.ends[place]) for place in inside]
     return by.found(spans, len(inside)) if inside else None
+
+
+def in_small(traced: Traced, _: Pattern) -> Found | None:
+    """Return the time of small kernels that follow each other, with the pauses between them."""
+    work = traced.work
+    order = sorted(
+        (place for place in range(len(work.starts)) if not work.are_copies[place]),
+        key=work.starts.__getitem__,
+    )
+    names: Counter[str] = Counter()
+    spans: Spans = []
+    for place, following in pairwise(order):
+        start, then = work.starts[place], work.starts[following]
+        is_small = work.ends[place] - start < _SMALL_NS
+        if is_small and then - start < _NEXT_NS and traced.has(start):
+            spans.append((start, then))
+            names[traced.loaded.names[work.names[place]]] += 1
+    common = [name for name, _ in names.most_common(2)]
+    return Found(union(spans), len(spans), names=common) if spans else None
