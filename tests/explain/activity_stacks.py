@@ -783,6 +783,10 @@ STACKS = {
         of_library("numpy/linalg/_linalg.py", "inv"),
         own("np.linalg.inv(a)"),
     ),
+    "matrices_factorised": (
+        of_library("scipy/linalg/_decomp_cholesky.py", "cho_factor"),
+        own("cho_factor(k, lower=True)"),
+    ),
     "equations_of_solver": (
         of_library("scipy/linalg/_decomp_lu.py", "lu_factor"),
         of_library("scipy/integrate/_ivp/bdf.py", "BDF.__init__.<locals>.lu"),
@@ -813,6 +817,7 @@ STACKS = {
         of_library("numpy/linalg/_linalg.py", "svd"),
         own("np.linalg.svd(a)"),
     ),
+    "choice_with_weights": (own("rng.choice(len(weights), 64, p=weights)"),),
     "random_choice": (own("np.random.choice(n, 64, replace=False)"),),
     "sparse_rows": (
         of_library("scipy/sparse/_csr.py", "_csr_base._getrow"),

@@ -212,6 +212,17 @@ def starts_kernels_one_by_one() -> Made:
     return watched(process(*stacks, torch=facts), parts=node(used=1.0, gpus=[gpu(14.0)]))
 
 
+def augments_one_by_one() -> Made:
+    """A loop over the images of each batch, on a GPU that is mostly idle."""
+    line = own("torch.roll(image, shift)", 51, "vary")
+    at = own("for image, shift in zip(images, shifts)", 50, "vary")
+    words = {"batch": "images", "advice": "Compute `images` with one call.", "last": "54"}
+    option = CostlyOption(name="loop_over_samples", at=at, lines=(line,), words=words)
+    facts = {"devices": ["cuda:0"], "parameter_bytes": GIB}
+    one = process(seen((line,), 60.0, State.PYTHON), torch=facts, costly_options=(option,))
+    return watched(one, parts=node(used=1.0, gpus=[gpu(14.0)]))
+
+
 def tiny_steps() -> Made:
     """Gradient descent on a hundred numbers, ten thousand times."""
     steps = Progress(steps=10_000, first_s=101.0, last_s=108.0)
@@ -328,6 +339,18 @@ def asks_for_no_probabilities() -> Made:
     )
     option = CostlyOption(name="svm_probability", at=own("probability=True", 31))
     return watched(process(seen(fit, 76.0), progress=(), costly_options=(option,)), parts=node())
+
+
+def decomposes_one_by_one() -> Made:
+    """The GPU decomposes many small matrices with few threads, while the program waits."""
+    call = CostlyOption(
+        name="qr_one_by_one_torch",
+        at=own("torch.linalg.qr(v)", 45),
+        words={"lib": "torch", "matrix": "v"},
+    )
+    waits = seen((own("total.cpu()", 50),), 90.0)
+    few = gpu(45.0, gpu_sm_active_percent=0.8)
+    return watched(process(waits, progress=(), costly_options=(call,)), parts=node(gpus=[few]))
 
 
 def reads_a_lazy_table_again() -> Made:
@@ -551,6 +574,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         small_batches,
         asks_the_gpu,
         starts_kernels_one_by_one,
+        augments_one_by_one,
         tiny_steps,
         cpu_build,
         maps_one_by_one,
@@ -567,6 +591,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         makes_gradients_of_all_rows,
         multiplies_integers,
         asks_for_no_probabilities,
+        decomposes_one_by_one,
         diagnoses_each_step,
         converts_whole_scenes,
         reads_a_lazy_table_again,

@@ -37,8 +37,9 @@ from teho.explain.rules.job import (
 )
 from teho.explain.shared_thresholds import GOOD_USE
 from teho.model.finding import Severity
+from teho.model.in_source import CostlyOption
 from teho.model.run import ProgramUse
-from teho.model.stack import State
+from teho.model.stack import Frame, State
 from teho.model.watched import Progress, Wait
 from teho.units import MIB
 
@@ -241,6 +242,18 @@ class TestWorkersUneven:
         )
         assert finding.regain_percent == (20.0, 40.0)
 
+    def test_large_parts_are_named(self):
+        _, summary = self.made(90.0, 10.0)
+        (main,) = summary.program.mains
+        option = CostlyOption(name="tasks_in_large_parts", at=own("chunksize=n // 2", 20))
+        one = msgspec.structs.replace(main.process, costly_options=(option,))
+        finding = found(workers_uneven, watched(one, *main.children))
+        assert finding.sentence == (
+            "One of 2 worker processes did 90 % of the work while the other waited: "
+            "`chunksize=n // 2` at train.py:20 gives each worker many tasks at once."
+        )
+        assert finding.action.startswith("Use `chunksize=1` instead of `chunksize=n // 2` at ")
+
     @pytest.mark.parametrize(("least", "count"), [(71.0, 0), (69.0, 1)])
     def test_threshold(self, least, count):
         assert len(judged(workers_uneven, self.made(90.0, least))) == count
@@ -289,6 +302,40 @@ class TestThreadsInTurn:
     @pytest.mark.parametrize(("used", "count"), [(0.4, 0), (1.3, 1), (1.4, 0)])
     def test_threshold_of_the_cores(self, used, count):
         assert len(judged(threads_in_turn, self.made(80.0, used))) == count
+
+    @staticmethod
+    def with_lock(held_s, free_s):
+        """Return a run whose threads hold a lock of the program for a part of the time."""
+        wait = of_python("concurrent/futures/_base.py", "Future.result")
+        main = (Frame("<thread>", "", 0, ""), wait, own("pool.map(work, items)"))
+        inside, outside = own("unpack(f)", 45, "load"), own("mean(x)", 60, "mean")
+        stacks = [
+            seen((line, *main), wall_s, State.THREADS)
+            for line, wall_s in ((inside, held_s), (outside, free_s))
+        ]
+        option = CostlyOption(
+            name="lock_held",
+            at=own("with self.lock", 43, "load"),
+            lines=(inside,),
+            words={"work": "unpack(f)", "work_at": "train.py:45"},
+        )
+        one = process(*stacks, costly_options=(option,))
+        return watched(one, parts=[NodePart(NODE, cores=2, cores_used=1.0)])
+
+    def test_a_lock_of_the_program(self):
+        finding = found(threads_in_turn, self.with_lock(70.0, 20.0))
+        assert finding.sentence == (
+            "One thread at a time held the lock of `with self.lock` at train.py:43, for 70 % of "
+            "the run time, while it executed `unpack(f)` at train.py:45. The other threads waited "
+            "for the lock."
+        )
+        assert finding.regain_percent == (17.5, 35.0)
+        assert "move `unpack(f)` at train.py:45" in finding.action
+
+    @pytest.mark.parametrize(("held_s", "is_lock"), [(46.0, True), (44.0, False)])
+    def test_threshold_of_the_lock(self, held_s, is_lock):
+        finding = found(threads_in_turn, self.with_lock(held_s, 90.0 - held_s))
+        assert ("held the lock" in finding.sentence) is is_lock
 
     def test_native_threads_are_not_python_threads(self):
         stack = seen((own("a @ b"),), 80.0, State.THREADS)

@@ -102,6 +102,18 @@ def test_an_option_of_another_version_is_ignored():
     assert judged(option_costly, made(seen(FIT, 60.0), options=(option("no_such_option"),))) == []
 
 
+def test_words_of_the_source_are_in_the_sentence():
+    transform = own("np.fft.rfft(x, n)", 36, "correlate")
+    words = {"length": "186007", "kind": "is a prime number", "set": "35", "old": "n = a"}
+    words |= {"new": "n = next_fast_len(a, True)", "import": "import scipy.fft"}
+    call = CostlyOption(name="slow_length", at=transform, lines=(transform,), words=words)
+    finding = found(option_costly, made(seen((transform,), 60.0), options=(call,)))
+    assert finding.sentence.startswith(
+        "The call `np.fft.rfft(x, n)` at train.py:36 has the length 186007, which is a prime number"
+    )
+    assert "At line 35, write `n = next_fast_len(a, True)` instead of `n = a`" in finding.action
+
+
 class TestLines:
     SAVE = own("image.save(path, optimize=True)", 28, "cut")
     PNG = (of_library("PIL/PngImagePlugin.py", "_save"), SAVE)
@@ -490,9 +502,9 @@ class TestColumns:
             option_costly, self.made({"dose": 4, "summary": 96, "curve": 2400, "grain": 6})
         )
         assert finding.sentence == (
-            "The call `self.table[index]` at train.py:39 decodes all columns of a row, but the "
-            "program uses only 'dose', 'summary' and not `curve`. Reading rows of a Hugging Face "
-            "data set took 40 % of the run time."
+            "The expression `self.table[index]` at train.py:39 decodes all columns of a row, but "
+            "the program uses only 'dose', 'summary' and not `curve`. Reading rows of a Hugging "
+            "Face data set took 40 % of the run time."
         )
         assert finding.action == (
             "Select the columns that the program uses: at train.py:33, write "

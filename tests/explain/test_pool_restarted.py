@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from explain.program_parts import of_python, own, process, seen, watched
+from explain.program_parts import STEPS, of_python, own, process, seen, watched
 from explain.scenario_parts import figures, found, judged
 from explain.scenarios import SCENARIOS
 from teho.explain.rules.cpu import known_activity, pool_restarted
@@ -21,15 +21,18 @@ POOL = of_python("multiprocessing/pool.py", "worker")
 EXECUTOR = of_python("concurrent/futures/process.py", "_process_worker")
 
 
-def of(*begins, import_s=2.0, work_s=5.0, unseen_s=1.0, worker=POOL, boot=BOOT, call="Pool(2)"):
-    """Make a run with one worker for each begin."""
+def of(
+    *begins, import_s=2.0, work_s=5.0, unseen_s=1.0, worker=POOL, boot=BOOT, call="Pool(2)",
+    progress=(),
+):  # fmt: skip
+    """Make a run with one worker for each begin; `progress` is what each worker's training did."""
     stacks = [
         seen((IMPORT, boot), import_s), seen((own("f(x)", 30), worker, boot), work_s, State.NATIVE),
     ]  # fmt: skip
     crew = [
         process(
             *stacks, wall_s=import_s + work_s, pid=50 + n, parent_pid=10, began_s=began_s,
-            progress=(),
+            progress=progress,
         )
         for n, began_s in enumerate(begins)
     ]  # fmt: skip
@@ -115,6 +118,25 @@ def test_workers_that_are_replaced_at_the_same_time():
     assert "after 5 tasks" in finding.sentence
     finding = found(pool_restarted, with_option(of(*ONE_BY_ONE), "maxtasksperchild=TASKS"))
     assert "after a few tasks" in finding.sentence
+
+
+def test_workers_that_train_are_no_ranks():
+    made = of(*ONE_BY_ONE, progress=(STEPS,))
+    assert [main.process.pid for main in made[1].program.mains] == [10]
+    finding = found(pool_restarted, with_option(made))
+    assert finding.sentence == found(pool_restarted, with_option(of(*ONE_BY_ONE))).sentence
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        of(*ONE_BY_ONE, boot=FORKED, progress=(STEPS,)),
+        of(*ONE_BY_ONE, import_s=0.5, work_s=7.0, progress=(STEPS,)),  # training takes the time
+        of(100.0, 100.0, import_s=20.0, work_s=70.0, progress=(STEPS,)),  # for the whole run
+    ],
+)
+def test_other_processes_that_train_do_the_work_of_the_program(made):
+    assert 10 not in [main.process.pid for main in made[1].program.mains]
 
 
 @pytest.mark.parametrize(

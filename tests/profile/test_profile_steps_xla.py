@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from probe.probed import WITH_FRAMEWORKS, Probed
 from support import lacks_framework
 from teho.errors import DamagedError
 from teho.profile.load import load
-from teho.profile.summary import read_trace
+from teho.profile.summary import read_trace, read_traces
 from teho.profile.xplane import write_xspace
 from teho.profile.xspace import load_xspace
 
@@ -60,6 +61,56 @@ for _ in range(30): train(1); time.sleep(0.1)
 ended()
 print("done")
 """
+
+
+COMPILES = """
+import jax, jax.numpy as jnp
+@jax.jit
+def step(x):
+    for n in range(60): x = jnp.tanh(x @ x + n) / 10
+    return x
+x = jnp.ones((8, 8))
+plan("window", window_s=0.2)
+step(x).block_until_ready()
+for _ in range(500 * IS_LONG):
+    x = step(x).block_until_ready()
+    time.sleep(0.002)
+print("done")
+"""
+"""The window begins just before the first call of a function that compiles for longer."""
+
+
+@pytest.mark.drawn(1, tests="frameworks")
+@pytest.mark.skipif(bool(lacks_framework("jax")), reason=lacks_framework("jax"))
+def test_a_window_in_which_jax_compiles_is_recorded_again(tmp_path: Path) -> None:
+    probed = Probed(tmp_path)
+    probed.environment = {"JAX_PLATFORMS": "cpu"}
+    done = probed.run("IS_LONG = 1" + PLANS + COMPILES, python=WITH_FRAMEWORKS)
+    assert (done.stdout, done.stderr, done.returncode) == (b"done\n", b"", 0)
+    (process,) = probed.watched()
+    (use,) = [one for one in process.profiled if one.why != "accepted"]
+    assert use.why == ""
+    trace = read_trace(probed.spool / use.file)
+    assert trace.compile_s == 0
+    assert {one.name for one in trace.operators} >= {"PjitFunction(step)"}
+
+
+@pytest.mark.drawn(1, tests="frameworks")
+@pytest.mark.skipif(bool(lacks_framework("jax")), reason=lacks_framework("jax"))
+def test_a_trace_of_compiling_says_so(tmp_path: Path) -> None:
+    probed = Probed(tmp_path)
+    probed.environment = {"JAX_PLATFORMS": "cpu"}
+    steps = COMPILES.replace(
+        'plan("window", window_s=0.2)',
+        'plan("steps", count=1)\nNOTES.step(is_reported=True)\nNOTES.step(is_reported=True)',
+    ).replace("for _ in", "NOTES.step(is_reported=True)\nfor _ in")
+    done = probed.run("IS_LONG = 0" + PLANS + steps, python=WITH_FRAMEWORKS)
+    assert (done.stdout, done.stderr, done.returncode) == (b"done\n", b"", 0)
+    (process,) = probed.watched()
+    (use,) = [one for one in process.profiled if one.why != "accepted"]
+    profiled = read_traces([probed.spool / use.file], by_teho=True)
+    assert re.match(r"For \d+ % of a step, functions were compiled \(`step`\)", profiled.verdict)
+    assert "--steps" in profiled.advice[0]
 
 
 @pytest.mark.drawn(1, tests="frameworks")

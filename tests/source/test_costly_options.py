@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from teho.explain.gpu_lines import KIND
 from teho.model.stack import Frame
 from teho.source.options.files import OwnFiles
 from teho.source.options.search import OptionSearch
@@ -510,15 +511,26 @@ class TestTable:
             assert not (one.calls and one.numbers), one.name
             assert "{option}" in one.advice or "{at}" in one.advice or one.is_slow_call, one.name
             assert bool(one.activities) is (one.rule == "known_activity"), one.name
-            if one.rule:
+            if one.rule == "gpu_call_slow":
+                assert one.gpu, one.name
+                assert all((one.is_slow_call, one.why, one.kernels, one.certainty)), one.name
+                assert one.advice.endswith("."), one.name
+                assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
+                continue
+            if one.rule == KIND:
+                assert one.is_slow_call, one.name
+                assert one.certainty, one.name
+            elif one.rule:
                 words = (one.what, one.why, *one.files, *one.lines)
                 assert not any(words), one.name
                 continue
             assert one.what, one.name
             assert one.why, one.name
             assert "{" not in one.what, one.name
-            assert "{" not in one.why or one.columns, one.name  # no other words are put into it
-            assert one.advice.endswith("."), one.name
+            if one.rule != KIND:  # only this rule puts words into it
+                assert "{" not in one.why or one.columns or one.is_slow_call, one.name
+            is_built = one.rule == KIND  # words at the end are sentences
+            assert one.advice.endswith((".", "}") if is_built else "."), one.name
             assert 0 <= one.regain[0] < one.regain[1] <= 1, one.name
             is_placed = one.files or one.lines or one.is_on_stacks or one.is_slow_call
             assert is_placed or one.gpu, one.name
@@ -560,6 +572,30 @@ def test_a_file_that_cannot_be_parsed_says_nothing(text):
     assert own.all_parsed is None
     frames = [Frame(MAIN, "main", 2, "np.linalg.svd(a)")]
     assert OptionSearch(own).found([frames], [MAIN]) == []
+
+
+POOL = """
+    from multiprocessing import Pool
+    SIZES = 54
+    def main():
+        with Pool(2) as pool:
+            rows = pool.map(score, tasks, chunksize=SIZES // 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "count"),
+    [
+        ("chunksize=SIZES // 2", 1),
+        ("chunksize=100", 1),
+        ("chunksize=1", 0),
+        ("callback=done", 0),
+    ],
+)
+def test_tasks_in_large_parts(option, count):
+    found = search(POOL.replace("chunksize=SIZES // 2", option), "rows = pool.map(")
+    expected = [("train.py:6", option, [])] if count else []
+    assert found.get("tasks_in_large_parts", []) == expected
 
 
 def test_files_that_cannot_be_read():

@@ -439,3 +439,37 @@ def test_a_file_that_cannot_be_parsed_says_nothing(text):
 def test_a_line_that_the_file_does_not_have():
     frames = [Frame("/home/ada/train.py", "main", 9, "f(x)")]
     assert find_repeated(frames, Purity(Program(lambda _: parsed(b"f(x)\n")))) == []
+
+
+ALIAS = """
+REAL = np.longdouble
+DEPTHS = np.linspace(0.018, 0.030, 6)
+def kernel(square, depth):
+    return np.sqrt(square * depth) * REAL(depth)
+def refocus(square, frame):
+    scores = []
+    for depth in DEPTHS:
+        scores.append(kernel(square, depth) * frame)
+    return scores
+def main(square):
+    for frame in range(6):
+        fit(refocus(square, frame))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "count"),
+    [
+        ("", "", 1),
+        ("np.longdouble\n", "np.float64 if fast else np.longdouble\n", 0),
+        ("np.longdouble\n", "np.longdouble\nREAL = np.float64\n", 0),
+        ("REAL = np.longdouble", "REAL, _ = np.kinds", 0),
+        ("REAL = np.longdouble", "REAL = model.kind", 0),
+        ("np.longdouble\n", "np.random.normal\n", 0),
+    ],
+)
+def test_another_name_of_a_function_of_a_library(old, new, count):
+    source = ALIAS.replace(old, new) if old else ALIAS
+    stack = ("refocus(square, frame)", "kernel(square, depth)", "np.sqrt(square * depth)")
+    texts = [text for text, _, _ in found(source, *stack)]
+    assert texts.count("kernel(square, depth)") == count

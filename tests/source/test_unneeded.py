@@ -276,6 +276,54 @@ def test_the_last_result_is_used_too():
     assert one.after[0].text == "print('end', value)"
 
 
+LISTS = {
+    "the last one": ("kept.append(order(grid))", "print(kept[-1])", Need.LAST),
+    "with a name": ("value = order(grid)\nkept.append(value)", "print(kept[-1])", Need.LAST),
+    "shown seldom": (
+        "kept.append(order(grid))\nif step % 100 == 0:\n    print(kept[-1])", "", Need.SELDOM,
+    ),
+    "never": ("kept.append(order(grid))", "", Need.NEVER),
+    # look-alikes
+    "the first one": ("kept.append(order(grid))", "print(kept[0])", None),
+    "all of them": ("kept.append(order(grid))", "print(sum(kept) / len(kept))", None),
+    "the last and their number": ("kept.append(order(grid))", "print(kept[-1], len(kept))", None),
+    "given away": ("kept.append(order(grid))", "log(kept)\nprint(kept[-1])", None),
+    "another name for it": ("kept.append(order(grid))\nboth = kept", "print(kept[-1])", None),
+    "compared with the last": (
+        "kept.append(order(grid))\nbest = kept[-1] + 1\nlog(best)", "print(kept[-1])", None,
+    ),
+    "that of the step before": (
+        "if step % 100 == 0:\n    print(kept[-1])\nkept.append(order(grid))", "", None,
+    ),
+    "taken out": ("kept.append(order(grid))", "print(kept.pop())", None),
+    "its input changes later": (
+        "kept.append(order(grid))\nadvance(grid)", "print(kept[-1])", None,
+    ),
+    "with another effect": ("kept.append(noisy(grid))", "print(kept[-1])", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "after", "need"), LISTS.values(), ids=[*LISTS])
+def test_only_the_last_element_of_a_list_is_used(body, after, need):
+    active = "noisy(grid)" if "noisy" in body else "order(grid)"
+    one = found(loop(body, after=after, before="kept = []"), active)
+    assert (one.need if one else None) is need
+
+
+@pytest.mark.parametrize(
+    ("before", "head"),
+    [
+        ("kept = [1]", "for step in range(1, STEPS + 1):"),
+        ("kept = grid.kept", "for step in range(1, STEPS + 1):"),
+        ("kept = []\nfor part in batches:\n    kept = []", "for step in range(1, STEPS + 1):"),
+        ("def show():\n    print(kept)\nkept = []", "for step in range(1, STEPS + 1):"),
+    ],
+)
+def test_lists_of_which_other_code_may_read_more(before, head):
+    program = loop("kept.append(order(grid))", head=head, after="print(kept[-1])", before=before)
+    assert found(program, "order(grid)") is None
+
+
 NEVER = {
     "a name": ("value = order(grid)", "", True),
     "two names": ("value, other = order(grid), 3", "", True),
@@ -371,6 +419,8 @@ def test_a_rare_result_that_is_used_elsewhere_too(body):
         ("head(model(", "best(model(", False),  # a global model
         ("def accuracy", "@torch.no_grad()\ndef accuracy", True),
         ("def accuracy", "@torch.compile\ndef accuracy", False),
+        ("hits = 0", "near = nn.functional.one_hot(x @ y.T).topk(5); hits = 0", True),
+        ("hits = 0", "x = nn.functional.dropout(x); hits = 0", False),
         ("    return hits", "    model(x).backward()\n    return hits", False),
         ("    return hits", "    model.update(x)\n    return hits", False),
     ],

@@ -20,7 +20,9 @@ from teho.model.stack import Frame, Seen, State, is_library
 from teho.source.options.table import Option, costly_options
 
 __all__ = [
+    "FoundOption",
     "OptionTime",
+    "found_of_rule",
     "in_words",
     "is_worth_naming",
     "lines_of_option",
@@ -36,6 +38,8 @@ would save little."""
 _MOST_COLUMNS = 3
 """Number of columns that the report names."""
 _NAME = re.compile(r"'([^']+)'")
+_TRACES = re.compile(r"/jax/_src/|/torch/_dynamo/(convert_frame|symbolic_convert|output_graph)\.py")
+"""Files of libraries that call a line of the program only to trace or compile it."""
 _NATIVE = (State.NATIVE, State.THREADS)
 _LEAST_BESIDE = 0.03
 """Least part of the time in the functions that show that the option costs time: the other functions
@@ -67,11 +71,51 @@ class OptionTime(NamedTuple):
     one call of many short operations."""
 
 
-def option_times(main: MainProcess) -> list[OptionTime]:
-    """Return the time of each costly option of a program, longest first."""
+class FoundOption(NamedTuple):
+    """An option that a rule judges by other signals than its time."""
+
+    option: Option
+    places: Sequence[Frame]
+    words: Mapping[str, str]
+    seconds: float
+    """Time of the lines that use it, on the main thread; 0 if they are on no stack."""
+
+
+def found_of_rule(main: MainProcess, rule: str) -> list[FoundOption]:
+    """Return the options that a rule judges, in the order of the table.
+
+    Args:
+        main: the process.
+        rule: the kind of the rule.
+    """
     found = []
     for option, places in _options(main):
-        if option.rule or option.gpu:
+        if option.rule == rule:
+            lines = frozenset(line for one in places for line in one.lines)
+            seconds = sum(
+                seen.wall_s for seen in main.process.stacks if _executes(lines, seen.frames)
+            )
+            at = [one.at for one in places]
+            found.append(FoundOption(option, at, places[0].words, seconds))
+    return found
+
+
+def _executes(lines: frozenset[Frame], frames: Sequence[Frame]) -> bool:
+    """Return whether a stack executes one of some lines, and does not only trace or compile it."""
+    at = next((number for number, frame in enumerate(frames) if frame in lines), None)
+    return at is not None and not any(_TRACES.search(frame.file) for frame in frames[at:])
+
+
+def option_times(main: MainProcess, rule: str = "") -> list[OptionTime]:
+    """Return the time of each costly option of a program, longest first.
+
+    Args:
+        main: the process.
+        rule: the kind of the rule that names the options; empty: `option_costly`.
+    """
+    found = []
+    for option, places in _options(main):
+        if option.rule != rule or option.gpu:
             continue
         if (time := _time(option, places, main)) is not None:
             found.append(time)
@@ -129,7 +173,7 @@ def options_on_gpus(main: MainProcess) -> Iterator[tuple[Option, Sequence[Costly
     time is at the line that waits for the result.
     """
     for option, places in _options(main):
-        if option.gpu and (not option.files or _is_on_a_stack(option, main)):
+        if option.gpu and not option.rule and (not option.files or _is_on_a_stack(option, main)):
             yield option, places
 
 

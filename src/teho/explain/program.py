@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import takewhile
 
-from teho.explain.where import LineTimes, doing_of, main_process, spent_by
+from teho.explain.where import LineTimes, doing_of, main_process, place_of, spent_by
 from teho.model.program import Doing, Feed, MainProcess, Part, Program
 from teho.model.stack import Frame, Seen, is_library
 from teho.model.watched import WatchedProcess
@@ -26,6 +26,11 @@ _GRAIN = "grain/_src/python/"
 _WORKER_LOOPS = ("_worker_loop", "_put_dataset_elements_in_buffer")
 """The main function of a worker: of PyTorch, and of Grain."""
 _STARTING = frozenset(("__init__", "__iter__", "_get_iterator", "_reset", "_shutdown_workers"))
+_STARTED_AGAIN = re.compile(
+    r"multiprocess(ing)?/(spawn\.py:(_main|spawn_main)|forkserver\.py:main)$"
+)
+"""Functions of a worker process that began with a new Python, and imported all modules again."""
+_STARTS_PART = 0.2
 _HALF = 0.5
 _SHORTEST = 0.05
 """A main process has at least this part of the time of the longest one."""
@@ -36,13 +41,15 @@ def program_of(processes: Sequence[WatchedProcess]) -> Program | None:
 
     The processes that requested batches or made steps do the program's work: one for each rank. If
     there are none, it is each rank of PyTorch's process group, or else the process whose main
-    thread worked most.
+    thread worked most. Workers that a pool starts again for a few tasks are no ranks.
     """
     watched = [one for one in processes if one.wall_s > 0]
     mains = [one for one in watched if one.progress or any(own.batches for own in one.loaders)]
     busiest = main_process(watched)
     if busiest is None:
         return None
+    if _are_started_again(mains, busiest):
+        mains = [busiest]
     mains = sorted(mains or _ranks(watched) or [busiest], key=lambda one: -one.wall_s)
     long = [one for one in mains if one.wall_s >= _SHORTEST * mains[0].wall_s]
     return Program(mains=tuple(_main(one, long, processes) for one in long))
@@ -68,6 +75,25 @@ def _ranks(processes: Sequence[WatchedProcess]) -> list[WatchedProcess]:
         for one in processes
         if one in exchange or ((one.node, one.parent_pid) in parents and one.wall_s >= least_s)
     ]
+
+
+def _are_started_again(mains: Sequence[WatchedProcess], parent: WatchedProcess) -> bool:
+    """Return whether these are short workers that begin with a new Python and import for long.
+
+    The process that starts them again and again is then the one to be judged.
+    """
+    if not mains or max(one.wall_s for one in mains) >= _HALF * parent.wall_s:
+        return False
+    imports_s = sum(
+        seen.wall_s for one in mains for seen in one.stacks if doing_of(seen) is Doing.IMPORTING
+    )
+    return imports_s >= _STARTS_PART * sum(one.wall_s for one in mains) and all(
+        one.node == parent.node
+        and any(
+            _STARTED_AGAIN.search(place_of(frame)) for seen in one.stacks for frame in seen.frames
+        )
+        for one in mains
+    )
 
 
 def _workers_of(

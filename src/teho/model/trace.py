@@ -12,13 +12,16 @@ from typing import Literal, Union
 
 import msgspec
 
+from teho.model.finding import Certainty
 from teho.model.trace_memory import MemoryPicture, MemoryUse
 
 __all__ = [
     "SCHEMA",
     "Band",
     "Category",
+    "Cause",
     "DeviceUse",
+    "Efficiency",
     "Idle",
     "Kernel",
     "Lane",
@@ -58,7 +61,7 @@ class Idle(msgspec.Struct, frozen=True, kw_only=True):
 
     A gap is a time without any work on the device. The reason depends on the work that ended the
     gap, and on what the CPU did during the gap. The first reason that applies counts, in this
-    order: unknown, queued, data, collective, sync, launch.
+    order: unknown, queued, data, collective, compile, sync, launch.
     """
 
     data_s: float = 0.0
@@ -67,6 +70,8 @@ class Idle(msgspec.Struct, frozen=True, kw_only=True):
     collective_s: float = 0.0
     """The CPU was in a collective that does not run on the GPU: the part of the gap inside a mark
     such as `gloo:all_reduce`."""
+    compile_s: float = 0.0
+    """XLA or `torch.compile` compiled functions: the part of the gap inside their events."""
     sync_s: float = 0.0
     """The CPU had waited for the GPU: when the gap began, the thread that launches was inside a
     call such as `cudaStreamSynchronize`, so no other work was queued."""
@@ -193,6 +198,36 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
         return self.total_s / self.count
 
 
+class Efficiency(msgspec.Struct, frozen=True, kw_only=True):
+    """How fast the device computed an operator on matrices, for inputs of one size."""
+
+    operator: str
+    sizes: str
+    """Sizes of the inputs, such as `512×768 · 768×3072`."""
+    number_type: str
+    """Type of the numbers, as PyTorch prints it, such as `c10::BFloat16`."""
+    count: int
+    """Number of calls in the whole trace."""
+    time_s: float
+    """Total time of the kernels that these calls launched."""
+    flop: float
+    """Total number of arithmetic operations: a multiplication with an addition counts as two."""
+    peak: str = ""
+    """Name of the rate in `peaks.toml` that is the limit; empty: the device is not known."""
+    peak_flop_per_s: Union[float, None] = None
+    """This rate, in operations per second."""
+
+    @property
+    def flop_per_s(self) -> float:
+        """Operations per second."""
+        return self.flop / self.time_s
+
+    @property
+    def share(self) -> Union[float, None]:
+        """Part of the highest rate, 0 to 1."""
+        return self.flop_per_s / self.peak_flop_per_s if self.peak_flop_per_s else None
+
+
 class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """All calls of one operator on the CPU, in the whole trace."""
 
@@ -202,6 +237,29 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """Sum of the durations, with the operators that it calls."""
     self_s: float
     """The same without the operators that it calls."""
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause of lost time that names of kernels, operators or calls show."""
+
+    kind: str
+    """As in `profile/causes.toml`."""
+    sentence: str
+    advice: str
+    """What to change, with the line of the program if it is known."""
+    share: float
+    """Part of a step that it took, 0 to 1."""
+    time_s: float
+    """Time of a step."""
+    count: float
+    """Number of kernels, calls or operators in a step."""
+    operator: str = ""
+    """Operator with the most of this time; empty: unknown."""
+    line: str = ""
+    """Line of the user's program with the most of this time; empty if the trace has no stacks."""
+    certainty: Certainty
+    source: str
+    """Why it is slow, and who says so."""
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True):
@@ -288,6 +346,13 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     data_s: float
     """Mean time of a step that the program waited for its data loader, also while the GPU was
     busy."""
+    compile_s: float = 0.0
+    """Mean time of a step in which XLA or `torch.compile` compiled functions, also while the GPU
+    was busy: XLA tries kernels on the GPU."""
+    compile_steps: int = 0
+    """Number of steps in which functions were compiled."""
+    compiled: tuple[Share, ...] = ()
+    """Compiled functions whose names are known, by time."""
     devices: tuple[DeviceUse, ...]
     """Empty if the trace has no work of a GPU."""
     kernels: tuple[Kernel, ...]
@@ -304,6 +369,10 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """Null if no collective of this rank could be compared with the same one of another rank."""
     memory: tuple[MemoryUse, ...] = ()
     """Memory of each device; empty if the profiler did not record memory."""
+    efficiencies: tuple[Efficiency, ...] = ()
+    """Of operators on matrices, by time; empty if the profiler did not record shapes."""
+    causes: tuple[Cause, ...] = ()
+    """Causes of lost time, the largest first."""
     picture: Union[StepPicture, None] = None
     """Only of the rank with the longest step; null if the trace has no work of a GPU."""
 

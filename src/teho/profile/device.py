@@ -8,11 +8,21 @@ from typing import NamedTuple
 
 from teho.model.trace import Idle, Parts
 from teho.profile.categories import category_of
+from teho.profile.compiling import Compiled, compiled_of
 from teho.profile.launches import Launch
 from teho.profile.load import Loaded, Thread, Work
 from teho.profile.spans import Span, Spans, clipped, intersection, length, subtracted, union
 
-__all__ = ["Cpu", "Timeline", "cpu_of", "is_cpu_collective", "shortest_delay", "timeline"]
+__all__ = [
+    "SYNCHRONISING",
+    "Cpu",
+    "Timeline",
+    "base_name",
+    "cpu_of",
+    "is_cpu_collective",
+    "shortest_delay",
+    "timeline",
+]
 
 _NS = 1e9
 _LONGEST_DELAY = 10_000
@@ -20,7 +30,7 @@ _LONGEST_DELAY = 10_000
 idle. NVIDIA's and AMD's GPUs need about 2 to 10 µs."""
 _DATA = "enumerate(DataLoader)#"
 _CPU_COLLECTIVES = ("gloo:", "mpi:", "ucc:")
-_SYNCHRONISING = frozenset(
+SYNCHRONISING = frozenset(
     {
         f"{prefix}{name}"
         for prefix in ("cuda", "hip")
@@ -76,6 +86,8 @@ class Cpu(NamedTuple):
     """The program waited for its data loader, in any thread."""
     collectives: Spans
     """A collective that does not run on the GPU, in any thread."""
+    compiled: Compiled
+    """What XLA or `torch.compile` compiled, in any thread."""
     waits: dict[Thread, Spans]
     """Each thread was in a call that waits for the device."""
 
@@ -86,6 +98,7 @@ def cpu_of(loaded: Loaded) -> Cpu:
         _main_thread(loaded),
         union((mark.start, mark.end) for mark in loaded.marks if mark.name.startswith(_DATA)),
         union((mark.start, mark.end) for mark in loaded.marks if is_cpu_collective(mark.name)),
+        compiled_of(loaded),
         _synchronising(loaded),
     )
 
@@ -179,7 +192,11 @@ class _Gaps:
     def _split(self, gap: Span, thread: Thread | None) -> None:
         """Split a gap in which the device waited for the CPU."""
         rest: Spans = [gap]
-        for reason, spans in (("data", self._cpu.data), ("collective", self._cpu.collectives)):
+        for reason, spans in (
+            ("data", self._cpu.data),
+            ("collective", self._cpu.collectives),
+            ("compile", self._cpu.compiled.spans),
+        ):
             part = intersection(rest, clipped(spans, *gap))
             self._found[reason] += part
             rest = subtracted(rest, part)
@@ -199,7 +216,7 @@ def _main_thread(loaded: Loaded) -> Thread | None:
 
 def _synchronising(loaded: Loaded) -> dict[Thread, Spans]:
     """Return when each thread was in a call that waits for the device."""
-    names = {n for n, name in enumerate(loaded.names) if _base(name) in _SYNCHRONISING}
+    names = {n for n, name in enumerate(loaded.names) if base_name(name) in SYNCHRONISING}
     calls = loaded.calls
     found: defaultdict[Thread, Spans] = defaultdict(list)
     for start, end, name, thread in zip(
@@ -210,7 +227,7 @@ def _synchronising(loaded: Loaded) -> dict[Thread, Spans]:
     return {thread: union(spans) for thread, spans in found.items()}
 
 
-def _base(name: str) -> str:
+def base_name(name: str) -> str:
     """Return the name of a runtime call without the version: `cudaMemcpy_v3020`."""
     return name.partition("_v")[0]
 

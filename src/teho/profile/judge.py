@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
 
-from teho.model.trace import Category, DeviceUse, Parts, Profiled, Trace, mean_parts
-from teho.profile.memory_words import growth_advice, has_full_device, memory_notes
+from teho.model.trace import Category, DeviceUse, Parts, Profiled, Trace
+from teho.profile.advice import advice_of, is_compiling
+from teho.profile.figures import (
+    IDLE_WORDS,
+    LARGE_SHARE,
+    IdleReason,
+    devices_of,
+    idle_reasons,
+    is_of_xla,
+    mean_of,
+    percent_of,
+    shown_trace,
+    trace_name,
+    waiting_of,
+)
+from teho.profile.memory_words import memory_notes
 from teho.units import counted, format_quantity, format_time
 
 __all__ = [
@@ -26,16 +38,13 @@ __all__ = [
     "trace_name",
 ]
 
-LARGE_SHARE = 0.10
-"""Share of a step from which a part is worth a sentence. It is Teho's own choice."""
 _MOST = 0.90
 """Share of the idle time from which one reason counts as the only one."""
-_ONE_RANK = 2 / 3
-"""Share of all waiting from which one rank is named: the others waited mostly for it. It is Teho's
-own choice: of two equal ranks, each has half."""
 _CLOCKS_S = 1e-3
 """Difference between the clocks of two nodes from which it is worth a note. It is Teho's own
 choice: the same collective ends on all ranks within some tens of µs."""
+_FUNCTIONS = 2
+"""Largest number of compiled functions that the verdict names."""
 _BEHIND = 0.20
 """Share of the time of the steps from which work after the last step is worth a note."""
 
@@ -54,81 +63,6 @@ CATEGORY_WORDS: dict[Category, str] = {
 """Words for the end of a sentence: the GPU was busy, mostly with …."""
 
 
-class _Words(NamedTuple):
-    label: str
-    """Row of a table."""
-    clause: str
-    """After: the GPU was idle, because …."""
-
-    @property
-    def short(self) -> str:
-        """The reason, without the word idle."""
-        return self.label.removeprefix("idle, ")
-
-
-IDLE_WORDS = {
-    "launch": _Words(
-        "idle, nothing launched yet",
-        "the program had not yet launched the next kernel (a function on the GPU)",
-    ),
-    "data": _Words("idle, waiting for data", "the program waited for its data loader"),
-    "sync": _Words(
-        "idle, after synchronising",
-        "the program waited for results of the GPU before it launched the next kernel",
-    ),
-    "collective": _Words("idle, collective on CPU", "the ranks exchanged data through the CPU"),
-    "queued": _Words("idle, between kernels", "launched kernels waited before they started"),
-    "unknown": _Words("idle, unknown reason", "the trace does not show why"),
-}
-"""Words for each reason of `Idle`, without `_s`."""
-
-_ADVICE = {
-    "launch": (
-        "Launch fewer and larger kernels: use a larger batch, or "
-        '`torch.compile(model, mode="reduce-overhead")`.'
-    ),
-    "data": "Load data in advance: `DataLoader(..., num_workers=N)`, with one worker for each "
-    "free core.",
-    "sync": "Read results less often: for example, call `.item()` or `.cpu()` every 100 steps.",
-    "collective": "Exchange gradients on the GPU: `init_process_group('nccl')`.",
-}
-_WITH_GRAPHS = (
-    "Use a larger batch. The program launches CUDA graphs already. To see what else the CPU "
-    "does, add `--why`, and look at the table of operators."
-)
-_WITHOUT_LARGER_BATCH = (
-    "Launch fewer and larger kernels: "
-    '`torch.compile(model, mode="reduce-overhead")`. The memory of the GPU is almost full, so a '
-    "larger batch does not fit."
-)
-_PINNED = "Copy from pinned memory: `pin_memory=True`, `.to(device, non_blocking=True)`."
-_LAST_RANK = (
-    "Find out why {rank} is slower than the other ranks. Possible reasons: larger batches, more "
-    "work on the CPU, or a slower GPU."
-)
-_UNEQUAL = (
-    "Give all ranks equally much work in each step: for example, batches with samples of similar "
-    "length."
-)
-_EXPOSED = (
-    "Exchange gradients less often: use a larger batch, or `model.no_sync()` with several "
-    "batches per step. Or exchange larger parts (`bucket_cap_mb=100`)."
-)
-
-
-_TENSOR_CORES = (
-    'Use the tensor cores, and compute with 16 bits: `with torch.autocast("cuda", '
-    "dtype=torch.bfloat16):` around the forward pass."
-)
-
-
-class IdleReason(NamedTuple):
-    """A reason why a device was idle, with its time."""
-
-    key: str
-    time_s: float
-
-
 def judged(traces: tuple[Trace, ...], *, by_teho: bool = False) -> Profiled:
     """Return the traces with the verdict, the advice and the notes.
 
@@ -138,16 +72,10 @@ def judged(traces: tuple[Trace, ...], *, by_teho: bool = False) -> Profiled:
     """
     return Profiled(
         verdict=_verdict(traces),
-        advice=tuple(_advice(traces, by_teho=by_teho)),
+        advice=tuple(advice_of(traces, waiting_of(traces), by_teho=by_teho)),
         notes=tuple(_notes(traces, by_teho=by_teho)),
         traces=traces,
     )
-
-
-def idle_reasons(parts: Parts) -> list[IdleReason]:
-    """Return the reasons for idle time, the longest first."""
-    found = [IdleReason(key, getattr(parts.idle, f"{key}_s")) for key in IDLE_WORDS]
-    return sorted((one for one in found if one.time_s), key=lambda one: -one.time_s)
 
 
 def category_times(trace: Trace) -> list[tuple[Category, float]]:
@@ -167,69 +95,21 @@ def line_times(trace: Trace) -> list[tuple[str, float]]:
     return sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def percent_of(part: float, whole: float) -> float:
-    """Return a part in % of the whole; 0 if the whole is 0."""
-    return 100 * part / whole if whole else 0.0
-
-
-def shown_trace(traces: Sequence[Trace]) -> Trace:
-    """Return the trace whose kernels are shown: of the rank with the longest step."""
-    return max(traces, key=lambda one: (bool(one.devices), one.step_s))
-
-
-def trace_name(trace: Trace, traces: Sequence[Trace]) -> str:
-    """Return the name of a trace: its rank, or its file if ranks do not distinguish the traces."""
-    ranks = [one.rank for one in traces]
-    if trace.rank is None or ranks.count(trace.rank) > 1:
-        return Path(trace.path).name
-    return f"rank {trace.rank}"
-
-
 def is_wasteful(traces: Sequence[Trace]) -> bool:
     """Return whether the verdict is about time in which the devices did not compute."""
-    if _waiting(traces) or not _devices(traces):
-        return _waiting(traces) is not None
-    mean = _mean(traces)
+    if waiting_of(traces) or not devices_of(traces):
+        return waiting_of(traces) is not None
+    mean = mean_of(traces)
     largest_s = max(mean.idle_s, mean.exposed_collective_s, mean.exposed_copy_s)
     return largest_s >= LARGE_SHARE * mean.elapsed_s > 0
 
 
-def _devices(traces: Sequence[Trace]) -> list[DeviceUse]:
-    return [device for trace in traces for device in trace.devices]
-
-
-def _mean(traces: Sequence[Trace]) -> Parts:
-    return mean_parts([device.mean for device in _devices(traces)])
-
-
-class _Waiting(NamedTuple):
-    """What ranks waited for each other."""
-
-    share: float
-    """Mean part of a step, 0 to 1."""
-    last: Trace | None
-    """The rank for which they waited most of this time; None: there is no such rank."""
-
-
-def _waiting(traces: Sequence[Trace]) -> _Waiting | None:
-    """Return what the ranks waited for each other; None: not long, or unknown."""
-    known = [(trace, trace.waits) for trace in traces if trace.waits]
-    if not known:
-        return None
-    step_s = sum(trace.step_s for trace, _ in known) / len(known)
-    total_s = sum(waits.awaited_s for _, waits in known)
-    last, most = max(known, key=lambda pair: pair[1].awaited_s)
-    is_one = most.awaited_s >= _ONE_RANK * total_s
-    # The rank that came last does not wait, so the time of the others is its own figure.
-    waited_s = most.awaited_s if is_one else sum(one.waited_s for _, one in known) / len(known)
-    if not waited_s or waited_s < LARGE_SHARE * step_s:
-        return None
-    return _Waiting(waited_s / step_s, last if is_one else None)
-
-
 def _verdict(traces: Sequence[Trace]) -> str:
-    devices = _devices(traces)
-    waiting = _waiting(traces)
+    devices = devices_of(traces)
+    shown = shown_trace(traces)
+    if is_compiling(shown):
+        return _compiling(shown)
+    waiting = waiting_of(traces)
     sentence = ""
     if waiting:
         share = format_quantity(100 * waiting.share, "%")
@@ -240,8 +120,19 @@ def _verdict(traces: Sequence[Trace]) -> str:
     return sentence + (_of_devices(traces, devices) if devices else _without_gpu(traces))
 
 
+def _compiling(trace: Trace) -> str:
+    names = [f"`{one.name}`" for one in trace.compiled[:_FUNCTIONS]]
+    functions = f" ({', '.join(names)})" if names else ""
+    a_step = "a step" if trace.step_count else "the time"
+    share = format_quantity(percent_of(trace.compile_s, trace.step_s), "%")
+    return (
+        f"For {share} of {a_step}, functions were compiled{functions}. So the trace does not show "
+        "how long a normal step takes."
+    )
+
+
 def _of_devices(traces: Sequence[Trace], devices: Sequence[DeviceUse]) -> str:
-    mean = _mean(traces)
+    mean = mean_of(traces)
     least = LARGE_SHARE * mean.elapsed_s
     the_gpu = "The GPU was"
     if len(devices) > 1:
@@ -295,50 +186,8 @@ def _without_gpu(traces: Sequence[Trace]) -> str:
     )
 
 
-def _advice(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
-    if waiting := _waiting(traces):
-        last = waiting.last
-        yield _LAST_RANK.format(rank=trace_name(last, traces)) if last else _UNEQUAL
-    if advice := growth_advice(traces):
-        yield advice
-    if not _devices(traces):
-        if not by_teho:
-            yield (
-                "If the program uses a GPU, record the GPU too: "
-                "`profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
-            )
-        return
-    mean = _mean(traces)
-    least = LARGE_SHARE * mean.elapsed_s
-    for reason in idle_reasons(mean):
-        if reason.time_s >= least and reason.key in _ADVICE:
-            yield _of_launching(traces) if reason.key == "launch" else _ADVICE[reason.key]
-    if mean.exposed_collective_s >= least:
-        yield _EXPOSED
-    if mean.idle_s < least and _lacks_tensor_cores(traces):
-        yield _TENSOR_CORES
-    pageable_s = sum(
-        kernel.total_s for one in traces for kernel in one.kernels if "Pageable" in kernel.name
-    )
-    if pageable_s and pageable_s >= 0.05 * sum(trace.kernel_s for trace in traces):
-        yield _PINNED
-
-
-def _of_launching(traces: Sequence[Trace]) -> str:
-    if any(trace.graph_launches for trace in traces):
-        return _WITH_GRAPHS
-    return _WITHOUT_LARGER_BATCH if has_full_device(traces) else _ADVICE["launch"]
-
-
-def _lacks_tensor_cores(traces: Sequence[Trace]) -> bool:
-    """Return whether a large share of the kernel time is matrix kernels without tensor cores."""
-    kernels = [kernel for trace in traces for kernel in trace.kernels]
-    without_s = sum(one.total_s for one in kernels if one.tensor_cores is False)
-    return without_s >= LARGE_SHARE * sum(one.total_s for one in kernels)
-
-
 def _notes(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
-    devices = _devices(traces)
+    devices = devices_of(traces)
     launch_s = sum(one.mean.idle.launch_s for one in devices)
     if launch_s >= LARGE_SHARE * sum(one.mean.elapsed_s for one in devices) > 0:
         stacks = " Without `with_stack=True`, the profiler slows down the CPU less." * any(
@@ -351,6 +200,11 @@ def _notes(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
     has_steps = all(trace.step_count for trace in traces)
     if not has_steps and by_teho:
         yield "The trace has no complete step, so the values are for the whole trace."
+    elif not has_steps and is_of_xla(traces[0]):
+        yield (
+            "The trace has no steps, so the values are for the whole trace. To get steps, put "
+            '`with jax.profiler.StepTraceAnnotation("ProfilerStep", step_num=n):` around each step.'
+        )
     elif not has_steps:
         yield (
             "The trace has no steps, so the values are for the whole trace. To get steps, give "
@@ -384,7 +238,7 @@ def _ranks(traces: Sequence[Trace]) -> Iterator[str]:
             f"The clock of {trace_name(trace, traces)} is {format_time(abs(clock_s))} {side} the "
             f"clock of {trace_name(traces[0], traces)}. The values do not depend on this."
         )
-    has_collectives = any(one.mean.collective_s for one in _devices(traces))
+    has_collectives = any(one.mean.collective_s for one in devices_of(traces))
     if len(traces) > 1 and has_collectives and not any(trace.waits for trace in traces):
         yield (
             "The traces have no steps in common, so it is not known which rank the other "

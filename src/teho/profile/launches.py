@@ -38,6 +38,8 @@ class Launch(NamedTuple):
     line: str
     """Innermost function of the user's program, as `FILE:LINE FUNCTION`; empty: unknown."""
     is_optimizer: bool
+    place: int = -1
+    """Place of this operator among the operators of its thread; -1: none."""
 
 
 def launches(loaded: Loaded, lines: Lines | None = None) -> dict[int, Launch]:
@@ -72,6 +74,7 @@ def launches(loaded: Loaded, lines: Lines | None = None) -> dict[int, Launch]:
                 loaded.names[track.names[innermost]] if track and innermost is not None else "",
                 lines.at(thread, start, stack),
                 is_inside(optimizers.get(thread, []), start),
+                -1 if innermost is None else innermost,
             )
     return found
 
@@ -194,6 +197,16 @@ class Lines:
             if begin is not None:
                 return self._known.get(begin, "")
         return self._known.get((thread, moment), "")
+
+    def at_moments(self, thread: Thread, moments: Iterable[int]) -> dict[int, str]:
+        """Return the line that a thread was in at each moment; a moment without one is left out."""
+        track = self._loaded.frames.get(thread)
+        if track is None:
+            return {}
+        ordered = sorted(set(moments))
+        stacks = zip(ordered, around(track, ordered), strict=True)
+        lines = {moment: self._own(track, stack) for moment, stack in stacks}
+        return {moment: line for moment, line in lines.items() if line}
 
     def _own(self, track: Track, stack: list[int]) -> str:
         for place in reversed(stack):

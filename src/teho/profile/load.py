@@ -15,12 +15,35 @@ from typing import Any, NamedTuple
 from teho.profile.allocations import Allocations
 from teho.profile.stream import Event, EventStream, Number
 
-__all__ = ["Calls", "Loaded", "Mark", "Thread", "Track", "Work", "load"]
+__all__ = [
+    "MATRIX_OPERATORS",
+    "Calls",
+    "Inputs",
+    "Loaded",
+    "Mark",
+    "Operators",
+    "Thread",
+    "Track",
+    "Work",
+    "load",
+]
 
 Thread = tuple[str, str]
 """Process and thread, as the trace names them."""
 _Key = tuple[str, str, Number, Number]
 
+MATRIX_OPERATORS = frozenset(
+    {
+        "aten::mm",
+        "aten::addmm",
+        "aten::bmm",
+        "aten::baddbmm",
+        "aten::cudnn_convolution",
+        "aten::miopen_convolution",
+        "aten::convolution_backward",
+    }
+)
+"""Operators whose arithmetic operations can be counted from the shapes of their inputs."""
 _KINDS = {
     "kernel": "work",
     "gpu_memcpy": "copy",
@@ -102,6 +125,33 @@ class Track:
         return self._order
 
 
+class Inputs(NamedTuple):
+    """The inputs of one call of an operator, as JSON."""
+
+    shapes: bytes
+    types: bytes
+    values: bytes
+
+
+class Operators(Track):
+    """The operators of one thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs: dict[int, Inputs] = {}
+        """By the place of an operator that multiplies matrices; empty without shapes."""
+
+    def extend(self, events: Sequence[Event], numbers: Mapping[str, int]) -> None:
+        """Add events, with the shapes of matrices."""
+        first = len(self.starts)
+        super().extend(events, numbers)
+        for place, event in enumerate(events, first):
+            if event.args is not None and event.args.shapes and event.name in MATRIX_OPERATORS:
+                self.inputs[place] = Inputs(
+                    bytes(event.args.shapes), bytes(event.args.types), bytes(event.args.values)
+                )
+
+
 class Calls(Track):
     """Calls of the runtime or the driver by all threads."""
 
@@ -131,7 +181,7 @@ class Loaded:
         self.numbers = _Numbers(self.names)
         """Place of each name."""
         self.threads: list[Thread] = []
-        self.operators: dict[Thread, Track] = {}
+        self.operators: dict[Thread, Operators] = {}
         self.frames: dict[Thread, Track] = {}
         self.calls = Calls()
         self.work: dict[int, Work] = {}
@@ -246,11 +296,13 @@ class _Loader:
         elif kind == "call":
             self._add_call(event, thread, start, end)
         else:
-            tracks = self.into.operators if kind == "operator" else self.into.frames
-            if thread not in tracks:
-                tracks[thread] = Track()
-            tracks[thread].add(start, end, self.into.numbers[event.name])
-            self._wait(event, partial(tracks[thread].extend, numbers=self.into.numbers))
+            track = (
+                self.into.operators.setdefault(thread, Operators())
+                if kind == "operator"
+                else self.into.frames.setdefault(thread, Track())
+            )
+            track.extend([event], self.into.numbers)
+            self._wait(event, partial(track.extend, numbers=self.into.numbers))
 
     def _add_work(self, event: Event, start: int, end: int, *, is_copy: bool) -> None:
         arguments = event.args

@@ -62,6 +62,11 @@ class Arguments(msgspec.Struct, gc=False):
     """Bytes that PyTorch's allocator has taken from the device."""
     device_type: Number = msgspec.field(default=None, name="Device Type")
     device_number: Number = msgspec.field(default=None, name="Device Id")
+    shapes: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input Dims")
+    """Sizes of the inputs of an operator, with `record_shapes=True`. Decoded only if needed."""
+    types: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input type")
+    values: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Concrete Inputs")
+    """Inputs that are not tensors, as texts."""
 
 
 class Event(msgspec.Struct, gc=False):

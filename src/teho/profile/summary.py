@@ -23,7 +23,10 @@ from teho.model.trace import (
 )
 from teho.process.parallel_map import parallel_map
 from teho.profile.categories import category_of, uses_tensor_cores
+from teho.profile.causes import causes_of
+from teho.profile.causes_find import Traced
 from teho.profile.device import Timeline, cpu_of, shortest_delay, timeline
+from teho.profile.efficiency import efficiencies_of
 from teho.profile.judge import judged, shown_trace
 from teho.profile.launches import Launch, Lines, launches, operators
 from teho.profile.load import Loaded, Work, load
@@ -134,6 +137,10 @@ def _read(path: Path) -> _Read:
     categories = {
         device: _categories(loaded, work, launched) for device, work in loaded.work.items()
     }
+    compiling = [length(clipped(cpu.compiled.spans, *window)) for _, *window in windows]
+    traced = Traced(
+        loaded, cpu, launched, lines, categories, windows, user_lines, is_xla=is_xspace(path)
+    )
     trace = Trace(
         path=str(path),
         rank=_number(distributed, "rank"),
@@ -141,6 +148,9 @@ def _read(path: Path) -> _Read:
         step_count=count if has_steps else 0,
         step_s=sum(end - start for _, start, end in windows) / count / _NS,
         data_s=sum(length(clipped(cpu.data, *window)) for _, *window in windows) / count / _NS,
+        compile_s=sum(compiling) / count / _NS,
+        compile_steps=sum(time > 0 for time in compiling) if has_steps else 0,
+        compiled=_shares(cpu.compiled.functions),
         devices=tuple(_device(loaded, number, line, windows) for number, line in lines.items()),
         kernels=_kernels(loaded, launched, lines, categories),
         operators=tuple(operators(loaded)),
@@ -150,6 +160,15 @@ def _read(path: Path) -> _Read:
         has_stacks=bool(loaded.frames),
         unread=loaded.unread,
         memory=memory_of(loaded, peaks, phases, user_lines, windows) if phases else (),
+        efficiencies=efficiencies_of(
+            loaded,
+            launched,
+            categories,
+            _gpu_name(loaded.values.get("deviceProperties"), min(lines)),
+        )
+        if lines
+        else (),
+        causes=causes_of(traced),
         picture=picture_of(loaded, cpu, launched, lines, categories, windows, peaks, phases),
     )
     return _Read(trace, collectives_of(loaded, launched, lines, windows))

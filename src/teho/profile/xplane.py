@@ -89,8 +89,8 @@ def _threads(loaded: Loaded) -> Iterator[_Line]:
         line(mark.thread).append(_marked(mark))
     for thread, track in loaded.operators.items():
         line(thread).extend(_of(track, loaded))
-    for thread, track in loaded.frames.items():
-        line(thread, f" {_SOURCE_LINES}").extend(_of(track, loaded))
+    for thread, functions in loaded.frames.items():
+        line(thread, f" {_SOURCE_LINES}").extend(_of(functions, loaded))
     calls = loaded.calls
     correlations = {place: number for number, place in calls.places.items()}
     for place, event in enumerate(_of(calls, loaded)):

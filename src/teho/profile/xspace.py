@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Union
 
 from teho.errors import DamagedError, InputError
-from teho.profile.load import Loaded, Mark, Track, Work
+from teho.profile.load import Loaded, Mark, Operators, Work
 
 __all__ = ["is_xspace", "load_xspace"]
 
@@ -104,7 +104,7 @@ def _add_thread(loaded: Loaded, thread: tuple[str, str], events: list[_Event]) -
             calls.add(event.start, event.end, loaded.numbers[event.name])
             calls.threads.append(len(loaded.threads) - 1)
         else:
-            track = loaded.operators.setdefault(thread, Track())
+            track = loaded.operators.setdefault(thread, Operators())
             track.add(event.start, event.end, loaded.numbers[event.name])
 
 

@@ -91,9 +91,29 @@ class Program:
             if name in function.imports:
                 return self._imported(name, "", at)
             if function.binds(name):
-                return None
+                return self._other_name(name, Place(at.path, function))
             function = function.parent
         return name if hasattr(builtins, name) else None
+
+    def _other_name(self, name: str, at: Place) -> Place | ast.ClassDef | str | None:
+        """Return what a name refers to that is another name for something of a module.
+
+        Args:
+            name: such as `REAL` of `REAL = np.longdouble`.
+            at: the function that gives the name its value.
+        """
+        given = at.function.assigned.get(name, [])
+        if len(given) != 1 or name in at.function.params:
+            return None
+        root, _, rest = dotted_name(given[0].value).partition(".") if given[0].value else ("",) * 3
+        is_plain = any(
+            isinstance(one, ast.Assign)
+            and one.value is given[0].value
+            and any(isinstance(target, ast.Name) and target.id == name for target in one.targets)
+            for one in at.function.nodes
+        )
+        is_other = is_plain and bool(rest) and is_imported(root, at.function)
+        return self._imported(root, rest, at) if is_other else None
 
     def _imported(self, root: str, rest: str, at: Place) -> Place | ast.ClassDef | str | None:
         function: Function | None = at.function

@@ -83,11 +83,72 @@ class Search:
         None: the expression has another purpose than its result, or each iteration may need it.
         """
         statement = self._uses.statement(node)
-        if not isinstance(statement, ast.stmt) or not self._only_computes(statement):
+        if not isinstance(statement, ast.stmt) or not self._gives_values(statement):
             return None
         found = ResultUses(statement, self._uses.loops_around(statement))
         self._open = []
         return found if self._add(statement, found) and found.share <= MOST else None
+
+    def _gives_values(self, statement: ast.stmt) -> bool:
+        """Return whether a statement changes only names, or a list with one used element."""
+        if self._only_computes(statement):
+            return True
+        appended = self._appended(statement)
+        return (
+            appended is not None
+            and not self._is_tried(statement)
+            and all(self._is_free(one) for one in ast.walk(appended[1]))
+        )
+
+    def _appended(self, statement: ast.AST) -> tuple[str, ast.expr] | None:
+        """Return the list and the value of `scores.append(score)`, if only `scores[-1]` is read.
+
+        None: the statement does something else, or the program needs other elements of the list.
+        """
+        match statement:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name) as own, attr="append"),
+                    args=[ast.expr() as value],
+                    keywords=[],
+                )
+            ):
+                pass
+            case _:
+                return None
+        function = self._at.function
+        given = function.assigned.get(name, [])
+        if len(given) != 1 or name in function.params or name in function.outer_names:
+            return None
+        if not isinstance(given[0].value, ast.List) or given[0].value.elts:
+            return None
+        if any(one.first <= given[0].line <= one.last for one in function.loops_at(own.lineno)):
+            return None
+        for node in function.nodes:
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+                part = self._uses.parent(node)
+                if node is not own and not (
+                    isinstance(part, ast.Subscript)
+                    and part.value is node
+                    and ast.unparse(part.slice) == "-1"
+                    and isinstance(part.ctx, ast.Load)
+                ):
+                    return None
+        return name, value
+
+    def _names(self, statement: ast.stmt) -> list[str]:
+        """Return the names whose value a statement changes."""
+        appended = self._appended(statement)
+        return [appended[0]] if appended else [root_name(it) for it in stored_or_named(statement)]
+
+    def _is_tried(self, statement: ast.stmt) -> bool:
+        """Return whether a statement may only test whether it fails."""
+        for outer in self._uses.around(statement):
+            if isinstance(outer, LOOPS):
+                return False
+            if isinstance(outer, TRIES) and outer.handlers:
+                return True
+        return False
 
     def _only_computes(self, statement: ast.stmt) -> bool:
         """Return whether a statement gives names new values, and changes nothing else."""
@@ -95,11 +156,8 @@ class Search:
             return False
         if not all(isinstance(one, ast.Name) for one in stored_or_named(statement)):
             return False
-        for outer in self._uses.around(statement):
-            if isinstance(outer, LOOPS):
-                break
-            if isinstance(outer, TRIES) and outer.handlers:  # it may only test whether it fails
-                return False
+        if self._is_tried(statement):
+            return False
         return all(self._is_free(one) for one in ast.walk(statement.value))
 
     def _is_free(self, node: ast.AST) -> bool:
@@ -132,9 +190,14 @@ class Search:
     def _add(self, statement: ast.stmt, found: ResultUses) -> bool:
         """Add the uses of a statement's results; return False if each iteration may need them."""
         self._open.append(statement)
-        for target in stored_or_named(statement):
-            uses = self._uses.of(statement, root_name(target))
-            if uses is None or not all(self._add_use(one, statement, found) for one in uses):
+        own = getattr(statement, "value", None) if self._appended(statement) else None
+        for name in self._names(statement):
+            uses = self._uses.of(statement, name)
+            if uses is None:
+                return False
+            if own is not None:  # `scores.append` is no use of the value
+                uses = [one for one in uses if own not in self._uses.around(one)]
+            if not all(self._add_use(one, statement, found) for one in uses):
                 return False
         self._open.remove(statement)
         return True
@@ -152,8 +215,10 @@ class Search:
             return True
         if user in found.chain:
             return True
-        if self._uses.loops_around(user) != found.loops or not self._only_computes(user):
+        if self._uses.loops_around(user) != found.loops or not self._gives_values(user):
             return False
+        if self._appended(made) is not None:
+            return False  # the last element may be that of the iteration before
         found.chain.append(user)
         return self._add(user, found)
 

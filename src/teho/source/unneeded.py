@@ -130,7 +130,7 @@ class Needs:
         if isinstance(level.function.node, ast.Module) and found.loop is None:
             return False  # another file may use it
         targets = [root_name(one) for each in found.chain for one in stored_or_named(each)]
-        if all(name.startswith("_") for name in targets):
+        if targets and all(name.startswith("_") for name in targets):
             return False
         return not any(TIMES.search(line.decode("utf-8", "replace")) for line in level.file.lines)
 
@@ -144,7 +144,8 @@ class Needs:
         # In its last iteration, the loop may not come to these statements.
         if any(isinstance(one, (ast.Break, ast.Continue)) and _line(one) < first for one in inside):
             return False
-        later = tuple(one for one in inside if _line(one) > first)
+        moved = _nodes_of(found)
+        later = tuple(one for one in inside if _line(one) > first and id(one) not in moved)
         return not any(self._changes(one, later, found, at) for one in found.chain)
 
     def _can_move(self, found: ResultUses, at: Place) -> bool | None:
@@ -155,11 +156,14 @@ class Needs:
         can_move = len(found.branches) == 1 and not found.after
         is_same = True
         around = found.loop or at.function.node
+        moved = _nodes_of(found)
         for branch in found.branches.values():
             end = branch.node.lineno
             for one in found.chain:
                 between = tuple(
-                    inner for inner in ast.walk(around) if one.lineno < _line(inner) < end
+                    inner
+                    for inner in ast.walk(around)
+                    if one.lineno < _line(inner) < end and id(inner) not in moved
                 )
                 can_move = can_move and not self._changes(one, between, found, at)
                 is_same = is_same and not self._changes(branch.node.test, between, found, at)
@@ -190,6 +194,11 @@ class Needs:
         """Return whether an unknown function gets an object."""
         is_unknown = self._program.called(call, at) is None and isinstance(call.func, ast.Name)
         return is_unknown and name in {root_name(one) for one in call.args}
+
+
+def _nodes_of(found: ResultUses) -> set[int]:
+    """Return the ids of the nodes of the statements that are moved together."""
+    return {id(inner) for one in found.chain for inner in ast.walk(one)}
 
 
 def _may_wait(node: ast.expr) -> bool:

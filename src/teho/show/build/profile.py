@@ -31,6 +31,7 @@ from teho.profile.judge import (
     trace_name,
 )
 from teho.show.build.layout import ColumnOf, column, document, listing, table
+from teho.show.build.profile_causes import cause_table, speed_fact, speed_table
 from teho.show.build.profile_memory import memory_facts, memory_tables
 from teho.show.build.profile_names import short_kernel, short_operator
 from teho.units import counted, format_time
@@ -152,6 +153,7 @@ def _facts(profiled: Profiled, shown: Trace) -> Iterator[Fact]:
             f"{bound:,} of {launches:,}",
         )  # fmt: skip
     yield from _tensor_fact(shown)
+    yield from speed_fact(shown)
     yield from memory_facts(shown)
     times = category_times(shown)
     lines = line_times(shown)
@@ -199,6 +201,10 @@ def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[
     for number, use in enumerate(detailed):
         at = f" on {_place(use, profiled.traces)}" if len(uses) > 1 else ""
         yield _steps_table(f"steps_{number}", f"Steps{at}", use)
+    if shown.efficiencies:
+        yield speed_table(shown, of_trace)
+    if shown.causes:
+        yield cause_table(shown, of_trace)
     if uses:
         yield _operator_table(shown, of_trace, level="why")
 

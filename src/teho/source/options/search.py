@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.source.gpu_calls.search import find_gpu_calls
 from teho.source.options.around import is_around, words_of
 from teho.source.options.files import OwnFiles
 from teho.source.options.integers import IntegerProducts
@@ -69,6 +70,7 @@ class OptionSearch:
                 found += self._of_numbers(option, lines)
             else:
                 found += self._of_calls(option, lines, paths)
+        found += find_gpu_calls(self._own, self._program, stacks, paths)
         return found
 
     def _of_calls(

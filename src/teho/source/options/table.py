@@ -1,4 +1,4 @@
-"""The costly options that Teho knows, from `costly_options.toml` and `faster_calls.toml`."""
+"""The costly options that Teho knows, from `costly_options.toml` and two tables like it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from teho.config.toml import read_toml
 __all__ = ["Option", "costly_options", "ends", "fits"]
 
 _FILES = tuple(
-    Path(__file__).parents[1] / name for name in ("costly_options.toml", "faster_calls.toml")
+    Path(__file__).parents[1] / name
+    for name in ("costly_options.toml", "gpu_calls.toml", "faster_calls.toml")
 )
 
 
@@ -54,8 +55,9 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cores: bool = False
     cpu: bool = False
     workers: bool = False
+    gpu: Literal["", "few_threads", "few_in_lines", "waited", "busy", "time", "used", "narrow"] = ""
+    kernels: str = ""
     columns: bool = False
-    gpu: Literal["", "used", "busy", "narrow"] = ""
     rule: str = ""
     activities: tuple[str, ...] = ()
     what: str = ""
@@ -91,7 +93,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def costly_options() -> tuple[Option, ...]:
-    """Return the content of both files."""
+    """Return the content of the files."""
     return tuple(one for file in _FILES for one in msgspec.convert(read_toml(file), _File).option)
 
 

@@ -22,9 +22,10 @@ from teho.source.program import Place
 from teho.source.purity import Purity
 from teho.source.stack import Level, argument
 
-__all__ = ["find_large_chunks"]
+__all__ = ["READS", "DataSet", "data_set_of", "find_large_chunks", "whole_number"]
 
-_DATA_SET = re.compile(r"/h5py/_hl/dataset\.py:(Dataset\.)?(__[gs]etitem__|(read|write)_direct)$")
+READS = re.compile(r"/h5py/_hl/dataset\.py:(Dataset\.)?(__[gs]etitem__|(read|write)_direct)$")
+"""Functions that read or write a part of a data set."""
 _CREATE = ("create_dataset", "require_dataset")
 _PARAMETERS = ("name", "shape", "dtype", "data")
 _CACHE_BYTES = 1 << 20
@@ -46,12 +47,13 @@ _OF_DEFAULT = 4
 _DEEPEST = 4
 
 
-class _DataSet(NamedTuple):
+class DataSet(NamedTuple):
     """A data set that the program makes."""
 
     call: ast.Call
     at: Place
     given: dict[str, ast.expr]
+    """The arguments of the call, by name."""
     chunk: tuple[int, ...]
     item_bytes: int
 
@@ -67,23 +69,31 @@ def find_large_chunks(
         purity: the program.
     """
     level = levels[-1]
-    if not any(_DATA_SET.search(f"{one.file}:{one.function}") for one in frames):
+    if not any(READS.search(f"{one.file}:{one.function}") for one in frames):
         return None
     if any(b"rdcc" in line for one in levels for line in one.file.lines):
         return None
     for node in ast.walk(level.node) if level.node is not None else ():
         if not isinstance(node, ast.Subscript):
             continue
-        made = _data_set(node.value, levels, len(levels) - 1, purity, 0)
+        made = data_set_of(node.value, levels, len(levels) - 1, purity, 0)
         if made is not None:
             return _found(node, made, levels, purity)
     return None
 
 
-def _data_set(
+def data_set_of(
     node: ast.expr, levels: Sequence[Level], number: int, purity: Purity, depth: int
-) -> _DataSet | None:
-    """Return the data set of an expression; None if its chunks are not known."""
+) -> DataSet | None:
+    """Return the data set of an expression; None if its chunks are not known.
+
+    Args:
+        node: the expression.
+        levels: the program's functions on a stack, the outermost first.
+        number: the level that has the expression.
+        purity: the program.
+        depth: number of names that led to this expression.
+    """
     place = levels[number].place
     if depth > _DEEPEST:
         return None
@@ -92,7 +102,7 @@ def _data_set(
             given = argument(levels, number, name)
             if given is None:
                 return None
-            return _data_set(given, levels, number - 1, purity, depth + 1)
+            return data_set_of(given, levels, number - 1, purity, depth + 1)
         case ast.Name(id=name):
             function: Union[Function, None] = place.function
             while function is not None and not function.knows(name):
@@ -102,15 +112,15 @@ def _data_set(
                 return None
             if isinstance(values[0], ast.Call):
                 return _made(values[0], Place(place.path, function), purity)
-            return _data_set(values[0], levels, number, purity, depth + 1)
+            return data_set_of(values[0], levels, number, purity, depth + 1)
         case ast.Subscript(slice=ast.Constant(value=str(key))):
             return _by_name(key, levels, purity)
     return None
 
 
-def _by_name(key: str, levels: Sequence[Level], purity: Purity) -> _DataSet | None:
+def _by_name(key: str, levels: Sequence[Level], purity: Purity) -> DataSet | None:
     """Return the only data set with a name that the files on the stack make."""
-    found: dict[int, _DataSet] = {}
+    found: dict[int, DataSet] = {}
     for level in levels:
         for function in level.function.module.every():
             for node in function.nodes:
@@ -132,7 +142,7 @@ def _is_creation(node: ast.AST) -> bool:
     return False
 
 
-def _made(call: ast.Call, at: Place, purity: Purity) -> _DataSet | None:
+def _made(call: ast.Call, at: Place, purity: Purity) -> DataSet | None:
     """Return the data set that a call makes; None if it is not compressed, or not known."""
     if not _is_creation(call) or not all(word.arg for word in call.keywords):
         return None
@@ -146,15 +156,16 @@ def _made(call: ast.Call, at: Place, purity: Purity) -> _DataSet | None:
         chunks = values[0].value if values and len(values) == 1 else None
     if not isinstance(chunks, (ast.Tuple, ast.List)) or (kind is None and "data" in given):
         return None
-    sides = [_whole(one, at, purity) for one in chunks.elts]
+    sides = [whole_number(one, at, purity) for one in chunks.elts]
     known = tuple(one for one in sides if one is not None)
     item_bytes = _OF_DEFAULT if kind is None else _item_bytes(kind, at, purity)
     if len(known) < len(sides) or not known or item_bytes is None:
         return None
-    return _DataSet(call, at, given, known, item_bytes)
+    return DataSet(call, at, given, known, item_bytes)
 
 
-def _whole(node: ast.AST, at: Place, purity: Purity) -> int | None:
+def whole_number(node: ast.AST, at: Place, purity: Purity) -> int | None:
+    """Return the whole number that an expression certainly is; None: it is not known."""
     found = number_of(node, at, purity)
     return int(found.value) if found is not None and found.is_sure else None
 
@@ -168,7 +179,7 @@ def _item_bytes(kind: ast.expr, at: Place, purity: Purity) -> int | None:
 
 
 def _found(
-    node: ast.Subscript, made: _DataSet, levels: Sequence[Level], purity: Purity
+    node: ast.Subscript, made: DataSet, levels: Sequence[Level], purity: Purity
 ) -> CostlyOption | None:
     level = levels[-1]
     part = _part(node, made, level, purity)
@@ -200,7 +211,7 @@ def _found(
 
 
 def _part(
-    node: ast.Subscript, made: _DataSet, level: Level, purity: Purity
+    node: ast.Subscript, made: DataSet, level: Level, purity: Purity
 ) -> tuple[int, ...] | None:
     """Return the size of the part of each iteration; None if it is not known."""
     given = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -213,7 +224,7 @@ def _part(
     for axis, chunk in enumerate(made.chunk):
         one = given[axis] if axis < len(given) else ast.Slice()
         if isinstance(one, ast.Slice) and one.lower is None and one.upper is None:
-            side = _whole(whole[axis], made.at, purity) if axis < len(whole) else None
+            side = whole_number(whole[axis], made.at, purity) if axis < len(whole) else None
             sizes.append(side or chunk)
             continue
         size = _length(one, level, purity)
@@ -240,14 +251,14 @@ def _length(one: ast.expr, level: Level, purity: Purity) -> int | None:
                 case ast.BinOp(left=left, op=ast.Add(), right=right), _ if (
                     ast.unparse(left) == begin
                 ):
-                    return _whole(right, level.place, purity)
+                    return whole_number(right, level.place, purity)
                 case (
                     ast.BinOp(left=next_one, op=ast.Mult(), right=size),
                     ast.BinOp(left=count, op=ast.Mult(), right=same),
                 ) if ast.unparse(next_one) == f"{ast.unparse(count)} + 1" and (
                     ast.unparse(size) == ast.unparse(same)
                 ):
-                    return _whole(size, level.place, purity)
+                    return whole_number(size, level.place, purity)
     return None
 
 
@@ -294,7 +305,7 @@ def _values(name: str, function: Function) -> Iterator[ast.expr]:
     return (one.value for one in given if one.value is not None)
 
 
-def _smaller(part: Sequence[int], made: _DataSet) -> str:
+def _smaller(part: Sequence[int], made: DataSet) -> str:
     """Return chunks that have whole parts, and that are not too small."""
     sides = [*part]
     each_bytes = math.prod(sides) * made.item_bytes

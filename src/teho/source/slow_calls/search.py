@@ -12,22 +12,29 @@ from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.purity import Purity
 from teho.source.slow_calls.added_tokens import find_added_tokens
+from teho.source.slow_calls.alternatives import find_alternatives
 from teho.source.slow_calls.attention import find_unused_weights
 from teho.source.slow_calls.attention_by_hand import find_attention_by_hand
+from teho.source.slow_calls.averaged_weights import find_average_on_host
 from teho.source.slow_calls.backward_again import find_backward_again
 from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.columns import find_unused_columns
 from teho.source.slow_calls.diagonal_jacobians import find_diagonal_jacobian
+from teho.source.slow_calls.factors import find_factorised_again
 from teho.source.slow_calls.filled_arrays import find_filled_array
 from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
 from teho.source.slow_calls.groups import find_empty_groups
 from teho.source.slow_calls.hashes import find_colliding_hash
+from teho.source.slow_calls.host_batches import find_converted_before_copy
+from teho.source.slow_calls.host_results import find_computed_on_host
+from teho.source.slow_calls.http_connections import find_connection_for_each
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.jacobians import find_dense_jacobian
+from teho.source.slow_calls.locks import find_held_lock
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.odd_sizes import find_odd_sizes
@@ -39,10 +46,14 @@ from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.requests import find_split_request
+from teho.source.slow_calls.sample_loops import find_sample_loop
 from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.slow_calls.singular_values import find_largest_singular_value
+from teho.source.slow_calls.static_arguments import find_static_argument
+from teho.source.slow_calls.trainer_logits import find_collected_logits
 from teho.source.slow_calls.unjitted import find_unjitted
 from teho.source.slow_calls.whole_arrays import find_whole_arrays
+from teho.source.slow_calls.whole_reads import find_whole_read
 from teho.source.slow_calls.worker_shares import find_prepared_by_all_workers
 from teho.source.stack import levels_of
 
@@ -89,7 +100,18 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_largest_singular_value(levels, purity),
         find_diagonal_jacobian(levels, purity),
         find_unused_columns(levels, frames),
+        find_connection_for_each(levels, purity),
+        find_alternatives(levels, frames, purity.program),
+        find_factorised_again(levels, purity),
+        find_held_lock(levels, frames, purity),
+        find_static_argument(levels, purity.program),
+        find_whole_read(levels, frames, purity),
         find_attention_by_hand(levels),
+        find_sample_loop(levels, frames, purity),
+        find_converted_before_copy(levels, frames, purity),
+        find_computed_on_host(levels, purity),
+        find_average_on_host(levels),
+        find_collected_logits(levels, frames, purity),
     )
     yield from filter(None, found)
     yield from find_padded_batches(levels)

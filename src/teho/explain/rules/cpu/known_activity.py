@@ -30,6 +30,7 @@ from teho.explain.coroutines import (
     lost_in_turn_s,
     reopened_times,
 )
+from teho.explain.gpu_lines import gpu_lines
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.messages import OBJECTS_PASSED, objects_made_before, small_messages
 from teho.explain.options import is_worth_naming, lines_of_option, option_of_rule, option_times
@@ -163,6 +164,8 @@ def judge(context: ProgramContext) -> Findings:
         named = _lost_in(context, main, *again, *index_times(main), *awaited).union(
             *(one.stacks for one in options)
         )
+        if (beside_gpu := gpu_lines(context, main)) is not None:
+            named = named.union(beside_gpu.stacks)
         # A function that a lazy table calls for each row would be slow in any case.
         read_again = _lost_in(context, main, *plan_times(main))
         # In a short run, the set-up takes a larger share than it will in a longer one.

@@ -16,6 +16,7 @@ import re
 
 import msgspec
 
+from teho.explain.gpu_lines import gpu_lines
 from teho.explain.options import OptionTime, in_words, is_worth_naming, option_times
 from teho.explain.rule import (
     Certainty,
@@ -27,9 +28,10 @@ from teho.explain.rule import (
     chosen,
 )
 from teho.explain.shared_thresholds import TEN_SAMPLES
+from teho.explain.unneeded import unneeded_times
 from teho.explain.wording import capital
+from teho.model.in_source import Need
 from teho.model.program import MainProcess
-from teho.model.stack import Frame
 
 RANK = 213
 SEVERITY = "critical, warning"
@@ -71,6 +73,8 @@ MUTES_BECAUSE = "this finding names the option that costs the time"
 SAME_LOSS_AS = ("known_activity", "saving_often")
 _OPTION = re.compile(r"\w+=")
 """Begin of an argument with its name."""
+_PART = re.compile(r"[\w.\[\]'\"]+\[.*\]")
+"""A part of an array."""
 _LINE = re.compile(r"return\b")
 """Begin of a statement that a finding names as a whole line."""
 _CLAUSE = re.compile(r"(LIMIT|OFFSET) ")
@@ -83,7 +87,11 @@ _MOST = 0.5
 def judge(context: ProgramContext) -> Findings:
     """Find options that cost much of the time of the process that ran longest."""
     for main in context.mains[:1]:
-        covered: set[tuple[Frame, ...]] = set()
+        beside_gpu = gpu_lines(context, main)
+        covered = set(beside_gpu.stacks if beside_gpu is not None else ())
+        for one in unneeded_times(main):  # the rule result_unused says more
+            if one.unneeded.need is not Need.PART and context.is_loss(one.wall_s, main):
+                covered.update(one.stacks)
         large = context.limit("known_percent"), context.limit("known_min_s")
         for time in option_times(main):
             named_s = sum(s for stack, s in time.stacks.items() if stack in covered)
@@ -149,7 +157,8 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
         most = min(most, 1 - 1 / context.cores_of(main))
     slow = time.lines[0][0] if time.lines else None
     is_there = slow is None or (slow.file, slow.line) == (at.file, at.line)
-    why = option.why.format(**time.words) if option.columns else option.why
+    has_words = option.columns or option.is_slow_call
+    why = option.why.format(**time.words) if has_words else option.why
     where = "" if is_there or slow is None else f", mostly at {slow.short_place}"
     finding = context.lost(
         f"The {_noun(at.text)} `{at.short_text}` at {at.short_place} {why}. "
@@ -173,10 +182,12 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
 def _noun(text: str) -> str:
     """Return what an option is: `x=True` an option, `x = 3` a setting, and `f(x)` a call.
 
-    `LIMIT ? OFFSET ?` is a clause of a query, and `x == y` a comparison.
+    `LIMIT ? OFFSET ?` is a clause of a query, `x == y` a comparison, and `x[:, 3]` an expression.
     """
     if _is_call(text):
         return "call"
+    if _PART.fullmatch(text):
+        return "expression"
     if " == " in text:
         return "comparison"
     if _OPTION.match(text):

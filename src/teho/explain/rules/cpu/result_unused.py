@@ -32,7 +32,7 @@ THRESHOLDS = {
 }
 MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
 MUTES_BECAUSE = "if most of the time goes to unused results, this finding says how to avoid it"
-SAME_LOSS_AS = ("known_activity",)
+SAME_LOSS_AS = ("known_activity", "option_costly", "gpu_idle_at_lines")
 _REGAIN_NEVER = (0.9, 1.0)
 _REGAIN_LAST = (0.5, 0.95)
 """The number of iterations is not known: with two of them, half of the time is saved."""

@@ -1,13 +1,28 @@
-"""Python threads of the program could run only one at a time."""
+"""Python threads of the program could run only one at a time.
+
+The reason is the interpreter lock, or a lock of the program: a thread reads or decompresses data in
+the block of `with lock:`. Such work could run in several threads at the same time.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold, chosen
+from teho.explain.options import lines_of_option, options_of_rule
+from teho.explain.rule import (
+    Evidence,
+    Findings,
+    Located,
+    ProgramContext,
+    Threshold,
+    chosen,
+)
 from teho.explain.where import doing_of
 from teho.model.program import Doing, MainProcess
-from teho.model.stack import is_library
+from teho.model.stack import Frame, Seen, is_library
 
 RANK = 295
 SEVERITY = "critical, warning"
@@ -20,6 +35,12 @@ THRESHOLDS = {
         "cores",
         "if a job uses at most 1.01 cores, Jobstats (a job report tool) calls the job serial; "
         "this threshold is higher, because threads of libraries use some CPU time too",
+    ),
+    "lock_part": chosen(
+        0.5,
+        "of the time",
+        "if a thread holds a lock of the program for at least half of the time, the other threads "
+        "mostly wait for this lock",
     ),
 }
 MUTES = ("serial_program", "cores_unused", "python_bound")
@@ -48,6 +69,10 @@ def judge(context: ProgramContext) -> Findings:
         used = context.figure(node, "CPU cores used", node.cpu_cores_used)
         if used is None or not 0.5 <= used <= context.limit("one_core_max"):
             continue
+        held = _held(main)
+        if held is not None and held.wall_s >= context.limit("lock_part") * waited_s:
+            yield _of_lock(context, main, held, node.cores)
+            return
         best = 100 * (1 - 1 / node.cores) * share / 100
         yield context.lost(
             f"Python threads took turns for {share:.0f} % of the time, on only one of {node.cores} "
@@ -69,14 +94,66 @@ def judge(context: ProgramContext) -> Findings:
         return
 
 
+class _Held(NamedTuple):
+    """A lock of the program that a thread holds while it works."""
+
+    at: Frame
+    advice: str
+    wall_s: float
+    lines: tuple[tuple[Frame, float], ...]
+    """The lines in the block, with the time of each in s, longest first."""
+
+
+def _held(main: MainProcess) -> _Held | None:
+    """Return the lock that threads held while the main thread waited for them; None: there is none.
+
+    The source shows the blocks of locks. If there are several, all their time counts.
+    """
+    known = next(options_of_rule(main, "threads_in_turn"), None)
+    inside = lines_of_option(main, "lock_held")
+    if known is None:
+        return None
+    lines: defaultdict[Frame, float] = defaultdict(float)
+    for seen in _awaiting(main):
+        line = next((frame for frame in seen.frames if frame in inside), None)
+        if line is not None:
+            lines[line] += seen.wall_s
+    advice, at = known
+    longest = sorted(lines.items(), key=lambda one: -one[1])
+    return _Held(at, advice, sum(lines.values()), tuple(longest))
+
+
+def _of_lock(context: ProgramContext, main: MainProcess, held: _Held, cores: int) -> Located:
+    share = 100 * held.wall_s / main.process.wall_s
+    best = (1 - 1 / cores) * share
+    work = held.lines[0][0]
+    return context.lost(
+        f"One thread at a time held the lock of `{held.at.short_text}` at {held.at.short_place}, "
+        f"for {share:.0f} % of the run time, while it executed `{work.short_text}` at "
+        f"{work.short_place}. The other threads waited for the lock.",
+        share_percent=share,
+        evidence=(
+            Evidence("time in which a thread held the lock", share, "%"),
+            Evidence("cores", float(cores), "cores"),
+        ),
+        action=held.advice,
+        judged_by=["lock_part"],
+        regain_percent=(best / 2, best),
+        lines=held.lines,
+    )
+
+
 def _waited_s(main: MainProcess) -> float:
     """Return the time in which the main thread waited for threads that the program started."""
-    waited_s = 0.0
+    return sum(seen.wall_s for seen in _awaiting(main))
+
+
+def _awaiting(main: MainProcess) -> Iterator[Seen]:
+    """Yield the stacks in which the main thread waited for threads that the program started."""
     for seen in main.process.stacks:
         if seen.state.name not in {"THREADS", "LOCK", "WAITING", "CORE"}:
             continue
         inner = next((frame for frame in seen.own_frames if is_library(frame.file)), None)
         is_loading = doing_of(seen) is Doing.LOADING
         if inner is not None and not is_loading and _AWAITED.search(inner.file):
-            waited_s += seen.wall_s
-    return waited_s
+            yield seen

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from teho.explain.context import bins_that_hold, share_of
+from teho.explain.gpu_words import fewer_kernels
 from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
-from teho.explain.wording import FEWER_KERNELS, span
+from teho.explain.wording import span
 
 RANK = 390
 SEVERITY = "warning"
@@ -58,7 +59,7 @@ def judge(context: RuleContext) -> Findings:
             *gauges(gpus, "gpu_sm_active_percent"),
         ),
         judged_by=["time_percent", "busy_percent", "sm_active_percent"],
-        action=(f"Give each kernel more work, with a larger `batch_size`. {FEWER_KERNELS}{waits}"),
+        action=f"{fewer_kernels(context)}{waits}",
         subjects=gpus,
     )
 

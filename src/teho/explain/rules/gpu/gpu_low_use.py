@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import le, lt
 
 from teho.explain import advice
+from teho.explain.gpu_words import more_work
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges
 from teho.explain.program_context import GpuUse
@@ -98,7 +99,7 @@ def _action(context: ProgramContext, gpu: NodeGpu) -> str:
         "persistent_workers=True)`. "
     )
     return (
-        f"{loading if waits or not context.mains else ''}Give the GPU more work at a time, with "
-        "a larger `batch_size`. If the problem is too small for this GPU, measure a run on CPU "
-        f"cores{fewer}. Such a run may cost less."
+        f"{loading if waits or not context.mains else ''}{more_work(context, is_compiled=False)} "
+        f"If the problem is too small for this GPU, measure a run on CPU cores{fewer}. Such a run "
+        "may cost less."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operator import lt
 
+from teho.explain.gpu_words import kernels_of, more_work
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, recorded
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold
@@ -47,7 +48,7 @@ def judge(context: RuleContext) -> Findings:
             gpu, "gpu_sm_active_percent", context.limit(level.limit)
         ),
         judged_by=["at_work_percent"],
-        action=_action,
+        action=lambda gpus: _action(context, gpus),
     )
 
 
@@ -56,11 +57,15 @@ def _when(gpus: list[NodeGpu], words: str) -> str:
     return words if recorded(gpus, "gpu_busy_percent") else ""
 
 
-def _action(gpus: list[NodeGpu]) -> str:
+def _action(context: RuleContext, gpus: list[NodeGpu]) -> str:
     is_slice = all(gpu.gpu.device.parent_id for gpu in gpus)
+    few = kernels_of(context)
+    active = [context.at_work(gpu, "gpu_sm_active_percent") for gpu in gpus]
+    is_low = all(one is not None and one < context.limit("warning_percent") for one in active)
+    if few and is_low:
+        few = f"The kernels have too few threads, or they run one after the other. {few}"
     this, smaller = ("slice", "slice") if is_slice else ("GPU", "GPU (or a MIG slice)")
     return (
-        "Give the GPU more work at a time, with a larger `batch_size`. Use fewer, larger "
-        f"kernels: `torch.compile(model)`. If the program cannot fill this {this}, use a "
-        f"smaller {smaller}: the same work may cost less there."
+        f"{few}{more_work(context)} If the program cannot fill this {this}, use a smaller "
+        f"{smaller}: the same work may cost less there."
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from teho.explain.activities import main_activity
+from teho.explain.gpu_lines import gpu_lines
 from teho.explain.lines import own_lines, sections_s, stacks_in
 from teho.explain.program_context import in_lines, mostly
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.wording import EVALUATE_LESS
-from teho.model.program import Section
+from teho.model.program import MainProcess, Section
 
 RANK = 275
 SEVERITY = "critical, warning, remark"
@@ -38,6 +39,8 @@ def judge(context: ProgramContext) -> Findings:
             continue
         share = 100 * evaluated_s / whole_s
         if share < context.limit("evaluation_percent"):
+            continue
+        if _is_explained(context, main, evaluated_s):
             continue
         lines = [
             (line.frame, line.own_s)
@@ -72,3 +75,13 @@ def judge(context: ProgramContext) -> Findings:
                 lines=lines,
             )
         return
+
+
+def _is_explained(context: ProgramContext, main: MainProcess, evaluated_s: float) -> bool:
+    """Return whether another finding names the lines that took most of the evaluation."""
+    lines = gpu_lines(context, main)
+    if lines is None:
+        return False
+    inside = stacks_in(main.process, Section.EVALUATION)
+    explained_s = sum(seen.wall_s for seen in inside if seen.frames in lines.stacks)
+    return 2 * explained_s >= evaluated_s

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from teho.explain.options import options_of_rule
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing, MainProcess
+from teho.model.stack import Frame
 from teho.model.watched import WatchedProcess
 
 RANK = 268
@@ -18,6 +20,11 @@ THRESHOLDS = {
 }
 MUTES = ("python_bound", "serial_program", "cores_unused")
 MUTES_BECAUSE = "this finding says why most of the cores had no work"
+
+_ACTION = (
+    "Divide the work into many small parts, so that a free worker can take the next part: "
+    "`Pool.imap_unordered(function, parts)`. Start with the longest parts."
+)
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -40,22 +47,32 @@ def judge(context: ProgramContext) -> Findings:
         if not context.is_loss(lost_s, main):
             continue
         share = 100 * lost_s / main.process.wall_s
+        large = next(options_of_rule(main, "workers_uneven"), None)
         yield context.lost(
             f"One of {len(workers)} worker processes did {100 * times[0] / sum(times):.0f} % of "
-            f"the work while the other{'s' if len(workers) > 2 else ''} waited.",
+            f"the work while the other{'s' if len(workers) > 2 else ''} waited{_why(large)}.",
             share_percent=share,
             evidence=(
                 Evidence("working time of the worker that worked longest", times[0], "s"),
                 Evidence("mean working time of all workers", mean_s, "s"),
                 Evidence("working time of the worker that worked shortest", times[-1], "s"),
             ),
-            action=(
-                "Divide the work into many small parts, so that a free worker can take the next "
-                "part: `Pool.imap_unordered(function, parts)`. Start with the longest parts."
-            ),
+            action=large[0] if large else _ACTION,
             regain_percent=(share / 2, share),
         )
         return
+
+
+def _why(large: tuple[str, Frame] | None) -> str:
+    """Return the option that gives each worker a large part of the tasks at once, if there is one.
+
+    Args:
+        large: the advice about this option, and its place.
+    """
+    if large is None:
+        return ""
+    at = large[1]
+    return f": `{at.short_text}` at {at.short_place} gives each worker many tasks at once"
 
 
 def _pool_of(main: MainProcess) -> list[WatchedProcess]:

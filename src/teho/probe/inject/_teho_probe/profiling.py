@@ -8,7 +8,9 @@ The plan is JSON, in the variable `TEHO_PROFILE` from the start of the program, 
     last      number of the last one
     count     number of steps to record from now on; null: see `first`
     window_s  time to record, without steps; null: steps
-    after_s   time before the window, from the import of the framework
+    after_s   time before the window, from the import of the framework. If JAX compiles for most
+              of the window, another window is recorded instead, at most 3 times. While JAX
+              compiles, no window begins
     with      list of what else to record: `stack`, `shapes`, `memory`; `range`: only mark the
               steps, for a tool that runs the program
     ranks     `one` (rank 0), `all`, or a list of ranks
@@ -29,7 +31,9 @@ from time import monotonic
 from _teho_probe.lines import TYPE_CHECKING, error_text
 from _teho_probe.surroundings import (
     call_in_main_thread,
+    compile_s,
     framework_of,
+    is_compiling,
     is_helper,
     other_tool,
     rank_of,
@@ -51,6 +55,11 @@ _EVENT_BYTES = 400
 410 with shapes (2026-11-26)."""
 _SPARE_BYTES = 256 * 1024**2
 """Space that must be free after the trace is written."""
+_MOST_WINDOWS = 4
+_LONGEST_WAIT_S = 120
+"""Longest time for which a window waits until JAX has compiled."""
+_COMPILING = 0.5
+"""Share of a window: with so much compiling, it says little about the steps."""
 _MEMORY = 4
 """Memory for events, as a multiple of the largest file."""
 
@@ -91,6 +100,11 @@ class Profiling:
         self._seen_s: float | None = None
         """When the framework was seen first."""
         self._began_s = 0.0
+        self._compile_s = 0.0
+        """How long JAX had compiled before the recording."""
+        self._windows = 0
+        self._asked_s: float | None = None
+        """When the window was to begin first."""
         self._memory_bytes = 0
         self._steps: list[int] = []
         """First and last step that were recorded as a whole."""
@@ -193,7 +207,10 @@ class Profiling:
                 self._start()
 
     def _restart(self) -> None:
-        """Begin again: the program has called `teho.step()`, and its steps count from 1."""
+        """Discard what was recorded, and begin again.
+
+        The program has called `teho.step()`, and its steps count from 1, or JAX has compiled.
+        """
         if self._phase in (_WARM, _RECORDING):
             self._leave_exit()
             self._tracer.discard()
@@ -243,6 +260,11 @@ class Profiling:
         return ""
 
     def _begin_window(self) -> None:
+        if self._asked_s is None:
+            self._asked_s = monotonic()
+        if is_compiling() and monotonic() - self._asked_s < _LONGEST_WAIT_S:
+            self._is_requested = False  # the next check asks again
+            return
         if is_helper():
             self._phase = _DONE
         if self._phase == _WAITING:
@@ -252,8 +274,19 @@ class Profiling:
         self._is_requested = False
 
     def _limit_reached(self) -> None:
-        if self._phase == _RECORDING:
+        if self._phase != _RECORDING:
+            return
+        if self._over == "window" and self._windows < _MOST_WINDOWS and self._has_compiled():
+            self._restart()
+            self._over, self._is_requested = "", False
+            self._plan["after_s"], self._seen_s = 0.0, monotonic()
+        else:
             self._stop("" if self._over == "window" else self._over)
+
+    def _has_compiled(self) -> bool:
+        """Return whether JAX compiled for most of the window."""
+        least_s = _COMPILING * (monotonic() - self._began_s)
+        return is_compiling() or compile_s(self._notes) - self._compile_s >= least_s
 
     def _call(self, action: Callable[[], None]) -> None:
         """Do something outside of `stepped`; errors must not reach the program."""
@@ -321,6 +354,8 @@ class Profiling:
         self._memory_bytes = used_bytes()
         self._tracer.start()
         self._phase, self._began_s = _RECORDING, monotonic()
+        self._compile_s = compile_s(self._notes)
+        self._windows += 1
         if self._window_s is None:
             self._mark(self._count + 1)
 

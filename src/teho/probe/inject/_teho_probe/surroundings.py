@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "call_in_main_thread",
+    "compile_s",
     "framework_of",
+    "is_compiling",
     "is_helper",
     "other_tool",
     "rank_of",
@@ -29,6 +31,8 @@ _LAUNCHERS = (
     "deepspeed.launcher.runner",
 )
 """Modules of processes that only start the ranks."""
+_JAX_COMPILER = ("/jax/_src/compiler.py", "/jax/_src/interpreters/mlir.py")
+_JAX_TRACER = "/jax/_src/interpreters/partial_eval.py"
 _OTHER_TOOLS = (
     ("NSYS_PROFILING_SESSION_ID", "Nsight Systems"),
     ("NV_COMPUTE_PROFILER_PERFWORKS_DIR", "Nsight Compute"),
@@ -41,6 +45,24 @@ _OTHER_TOOLS = (
 def other_tool() -> str:
     """Return the tool that uses the driver's interface for profilers; empty: none is known."""
     return next((name for variable, name in _OTHER_TOOLS if variable in os.environ), "")
+
+
+def compile_s(notes: Notes) -> float:
+    """Return how long JAX has compiled, with tracing and lowering."""
+    return float(notes.libraries.get("jax", {}).get("compile_s", 0.0))
+
+
+def is_compiling() -> bool:
+    """Return whether JAX traces or compiles a function in the calling thread."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.endswith(_JAX_COMPILER):
+            return True
+        if code.co_name.startswith("trace_to_jaxpr") and code.co_filename.endswith(_JAX_TRACER):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def framework_of(notes: Notes, *, is_range: bool = False) -> Callable[..., Any] | None:
