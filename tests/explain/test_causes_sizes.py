@@ -259,6 +259,40 @@ class TestPaddingInTheSource:
         assert judged(input_padded, watched(one)) == []
 
 
+class TestPaddingOfTokenizers:
+    @staticmethod
+    def made(padding=80.0, computing_s=60.0, batch=None, **facts):
+        rest = seen((own("prepare()"),), 100.0 - computing_s, State.PYTHON)
+        loaders = [msgspec.structs.replace(loader(), batch=batch)] if batch else []
+        at = ["/home/ada/embed.py", "embed", 21, "tok(texts, padding=True)"]
+        one = process(computing(computing_s), rest, torch=ON_GPU, loaders=loaders)
+        tokens = {"token_padding_percent": padding, "tokenized_at": at} | facts
+        one = msgspec.structs.replace(one, libraries=one.libraries | {"transformers": tokens})
+        return watched(one, parts=[part(95.0)])
+
+    def test_names_the_tokenizer(self):
+        finding = found(input_padded, self.made())
+        assert finding.certainty is Certainty.LIKELY
+        assert finding.sentence == (
+            "Of all tokens that the tokenizer makes (`tok(texts, padding=True)` at embed.py:21), "
+            "80 % are padding (tokens without text). The model also computes with the padding."
+        )
+        assert finding.regain_percent == pytest.approx((24.0, 43.2))
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"padding": 39.9},
+            {"padding": None},
+            {"computing_s": 5.0},
+            {"batch": {"padding_percent": 5.0}},
+            {"generated_with_cache": 3},
+        ],
+    )
+    def test_look_alikes(self, changes):
+        assert judged(input_padded, self.made(**changes)) == []
+
+
 class TestDoublesOnGpus:
     @staticmethod
     def made(text="y = net(x)", share=30.0, name="NVIDIA RTX A5000", parameters=1_000_000):

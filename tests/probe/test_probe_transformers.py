@@ -43,3 +43,35 @@ def test_calls_with_and_without_the_cache_are_counted(probed: Probed) -> None:
     assert process.libraries["transformers"] == {
         "generated_with_cache": 2, "generated_without_cache": 3,
     }  # fmt: skip
+
+
+TOKENIZER = """
+import inspect, torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+words = Tokenizer(models.WordLevel({"[PAD]": 0, "[UNK]": 1, "a": 2}, unk_token="[UNK]"))
+words.pre_tokenizer = pre_tokenizers.Whitespace()
+tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="[PAD]", unk_token="[UNK]")
+texts = ["a " * 10, "a " * 30]
+kinds = dict(truncation=True, max_length=64, padding="max_length")
+print(tokenizer(texts, **kinds)["attention_mask"][0].count(1))
+print(tokenizer(texts, return_tensors="pt", **kinds)["input_ids"].shape)
+print(tokenizer(texts[0], **kinds)["input_ids"][:3])
+print(tokenizer("a a")["input_ids"], tokenizer(["a", "a a"])["input_ids"])
+print(list(inspect.signature(tokenizer.__call__).parameters)[:2])
+try:
+    tokenizer(3)
+except (TypeError, ValueError) as error:
+    print(type(error).__name__)
+"""
+
+
+def test_padding_of_tokenizers_is_counted(probed: Probed) -> None:
+    without = probed.run(TOKENIZER, python=WITH_FRAMEWORKS, probe=False)
+    done = probed.run(TOKENIZER, python=WITH_FRAMEWORKS)
+    assert (done.stdout, done.returncode) == (without.stdout, 0), done.stderr
+    (process,) = probed.watched()
+    facts = process.libraries["transformers"]
+    padding = 2 * (54 + 34) + 54
+    assert facts["token_padding_percent"] == round(100 * padding / (5 * 64), 2)
+    assert facts["tokenized_at"][3] == "tokenizer(texts, **kinds)"

@@ -6,6 +6,7 @@ from teho.explain.lines import sections_s
 from teho.explain.options import options_of_rule
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.model.program import Doing, MainProcess, Section
+from teho.model.stack import Frame
 from teho.model.watched import Loader
 
 RANK = 204
@@ -37,6 +38,9 @@ MUTES = ("waits_for_device", "gpu_low_occupancy", "gpu_low_use")
 MUTES_BECAUSE = "while the program works, the GPU is busy with the padding"
 
 _COMPUTING = (Section.LOOP, Section.EVALUATION, Section.PROGRAM)
+_GENERATED = ("generated_with_cache", "generated_without_cache")
+_DOINGS = (Doing.NATIVE, Doing.THREADS, Doing.DEVICE)
+"""Activities in which a model computes, if the section of the program is not known."""
 _MOST_OF_UNKNOWN = 0.7
 """Part of the computing time that shorter batches save at most, if the padding is not measured."""
 _REST_PERCENT = 20.0
@@ -69,22 +73,68 @@ def judge(context: ProgramContext) -> Findings:
             if found is not None:
                 yield found
                 return
-    yield from _by_source(context)
+    yield from _by_tokenizer(context) or _by_source(context)
+
+
+def _is_counted(main: MainProcess) -> bool:
+    """Return whether the probe counted the padding in the batches of a loader."""
+    return any(
+        "padding_percent" in one.batch or "series_padding_percent" in one.batch
+        for one in main.process.loaders
+    )
+
+
+def _by_tokenizer(context: ProgramContext) -> list[Located]:
+    """Return a finding about the padding that the tokenizer of a program without a loader makes."""
+    main = context.mains[0] if context.mains else None
+    facts = main.process.libraries.get("transformers", {}) if main else {}
+    padding = facts.get("token_padding_percent")
+    if main is None or _is_counted(main) or not isinstance(padding, float):
+        return []
+    if any(name in facts for name in _GENERATED):  # only the prompts are padded
+        return []
+    computing_s = main.seconds(*_DOINGS)
+    if padding < context.limit("padding_percent"):
+        return []
+    if not context.is_loss(computing_s * padding / 100, main):
+        return []
+    place = facts.get("tokenized_at")
+    at = Frame(*place) if place else None
+    where = f" (`{at.short_text}` at {at.short_place})" if at is not None else ""
+    share = 100 * computing_s * padding / 100 / main.process.wall_s
+    return [
+        context.lost(
+            f"Of all tokens that the tokenizer makes{where}, {padding:.0f} % are padding (tokens "
+            "without text). The model also computes with the padding.",
+            share_percent=share,
+            evidence=(
+                Evidence("share of padding in all tokens", padding, "%"),
+                Evidence("time spent on computing", main.percent(*_DOINGS), "%"),
+                *([Evidence("tokenizer", f"{at.short_place}  {at.short_text}")] if at else []),
+            ),
+            action=(
+                "Pad only to the longest text of each batch: `padding=True` instead of "
+                '`padding="max_length"`. Sort the texts by length before you divide them into '
+                "batches, so that each batch has texts of similar lengths."
+            ),
+            judged_by=["padding_percent"],
+            regain_percent=(share / 2, 0.9 * share),
+            certainty=Certainty.LIKELY,
+        )
+    ]
 
 
 def _by_source(context: ProgramContext) -> Findings:
     """Yield a possible finding: the source shows padding, but the probe could not count it."""
     main = context.mains[0] if context.mains else None
     found = next(options_of_rule(main, "input_padded"), None) if main else None
-    is_counted = main is not None and any(
-        "padding_percent" in one.batch or "series_padding_percent" in one.batch
-        for one in main.process.loaders
-    )
-    if main is None or found is None or is_counted:
+    if main is None or found is None or _is_counted(main):
+        return
+    if any(name in main.process.libraries.get("transformers", {}) for name in _GENERATED):
         return
     action, at = found
-    computing = main.percent(Doing.NATIVE, Doing.THREADS, Doing.DEVICE)
-    is_long = context.is_loss(main.seconds(Doing.NATIVE, Doing.THREADS, Doing.DEVICE), main)
+    computing = main.percent(*_DOINGS)
+    is_long = context.is_loss(main.seconds(*_DOINGS), main)
     if not is_long or computing < context.limit("computing_percent"):
         return
     use = context.gpu_use(main)

@@ -26,6 +26,7 @@ _FILES = {
     "torch.distributed.fsdp": "of_torch",
     "transformers.generation.utils": "of_transformers",
     "transformers.trainer_callback": "of_transformers",
+    "transformers.tokenization_utils_base": "of_transformers",
     "pytorch_lightning.trainer.trainer": "of_lightning",
     "lightning.pytorch.trainer.trainer": "of_lightning",
     "tqdm.std": "of_tqdm",

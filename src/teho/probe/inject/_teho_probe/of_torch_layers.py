@@ -6,11 +6,11 @@ so if the sizes of a matrix are multiples of 8 (numbers of 16 bits), or of 4 (nu
 
 from __future__ import annotations
 
-import sys
 from functools import wraps
 from weakref import WeakKeyDictionary
 
-from _teho_probe.lines import TYPE_CHECKING, described_place, is_library
+from _teho_probe.lines import TYPE_CHECKING
+from _teho_probe.notes import caller
 
 if TYPE_CHECKING:
     from typing import Any, Sequence
@@ -23,7 +23,6 @@ _MOST_LAYERS = 64
 _LEAST = 1 << 14
 """Number of weights below which a layer is not noted: it takes little time."""
 _NOTED = 3
-_DEEPEST = 60
 
 _layers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 """Layer -> `[file, function, line, text]` of the place in the program that made it."""
@@ -41,24 +40,11 @@ def torch_nn_modules_linear(module: Any, notes: Notes) -> None:
             rows, columns = self.out_features, self.in_features
             is_odd = bool(rows % _MULTIPLE or columns % _MULTIPLE)
             if is_odd and rows * columns >= _LEAST and len(_layers) < _MOST_LAYERS:
-                _layers[self] = _own_place()
+                _layers[self] = caller()
         except Exception as error:
             notes.failed("torch", error)
 
     layers.__init__ = made
-
-
-def _own_place() -> Any:
-    """Return the innermost place of the program that makes the layer; None if it is not known."""
-    frame: Any = sys._getframe(2)
-    for _ in range(_DEEPEST):
-        if frame is None:
-            return None
-        path = frame.f_code.co_filename
-        if not is_library(path) and not path.startswith("<frozen"):
-            return described_place(frame.f_code, frame.f_lasti)
-        frame = frame.f_back
-    return None
 
 
 def odd_layers(parameters: Sequence[Any]) -> dict[str, Any]:
