@@ -304,7 +304,7 @@ class TestThreadsInTurn:
         assert len(judged(threads_in_turn, self.made(80.0, used))) == count
 
     @staticmethod
-    def with_lock(held_s, free_s):
+    def with_lock(held_s, free_s, used=1.0):
         """Return a run whose threads hold a lock of the program for a part of the time."""
         wait = of_python("concurrent/futures/_base.py", "Future.result")
         main = (Frame("<thread>", "", 0, ""), wait, own("pool.map(work, items)"))
@@ -317,20 +317,24 @@ class TestThreadsInTurn:
             name="lock_held",
             at=own("with self.lock", 43, "load"),
             lines=(inside,),
-            words={"work": "unpack(f)", "work_at": "train.py:45"},
         )
         one = process(*stacks, costly_options=(option,))
-        return watched(one, parts=[NodePart(NODE, cores=2, cores_used=1.0)])
+        return watched(one, parts=[NodePart(NODE, cores=2, cores_used=used)])
+
+    @pytest.mark.parametrize(("used", "count"), [(0.4, 0), (1.4, 1), (1.6, 0)])
+    def test_cores_of_a_lock(self, used, count):
+        assert len(judged(threads_in_turn, self.with_lock(70.0, 20.0, used))) == count
 
     def test_a_lock_of_the_program(self):
         finding = found(threads_in_turn, self.with_lock(70.0, 20.0))
         assert finding.sentence == (
             "One thread at a time held the lock of `with self.lock` at train.py:43, for 70 % of "
-            "the run time, while it executed `unpack(f)` at train.py:45. The other threads waited "
-            "for the lock."
+            "the run time, mostly for `unpack(f)` at train.py:45. The other threads waited for the "
+            "lock."
         )
         assert finding.regain_percent == (17.5, 35.0)
-        assert "move `unpack(f)` at train.py:45" in finding.action
+        assert finding.action.startswith("Move `unpack(f)` at train.py:45, with the lines that ")
+        assert "In the block of `with self.lock` at train.py:43, keep only" in finding.action
 
     @pytest.mark.parametrize(("held_s", "is_lock"), [(46.0, True), (44.0, False)])
     def test_threshold_of_the_lock(self, held_s, is_lock):

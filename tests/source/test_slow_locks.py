@@ -50,13 +50,14 @@ def changed(source, *changes):
 def test_names_the_lock_and_the_work():
     one = found(ARCHIVE, CALL)
     assert (one.at.text, one.at.line) == ("with self.lock", 16)
-    assert one.words == {"work": CALL, "work_at": "train.py:18"}
+    assert one.words == {}
     assert [line.line for line in one.lines] == [18]
 
 
 @pytest.mark.parametrize(
     ("changes", "call"),
     [
+        ((CALL, "np.fromfile(f).sum()"), "np.fromfile(f).sum()"),
         (("threading.Lock()", "threading.RLock()"), CALL),
         (("import bz2, threading", "from threading import Lock\nimport bz2",
           "threading.Lock", "Lock"), CALL),

@@ -1,4 +1,4 @@
-"""Finds locks that a thread holds while it reads or decompresses data.
+"""Finds locks that a thread holds while it reads, decompresses or computes with arrays.
 
 Such work may run in several threads at the same time, because it does not hold the interpreter
 lock. If the program does it in the block of `with lock:`, the threads do it one after the other.
@@ -28,7 +28,7 @@ _THREAD = "<thread>"
 """File of the frame between the functions of another thread and those of the main thread."""
 _RUNS_BESIDE = re.compile(
     r"/(bz2|lzma|gzip|zlib|_compression|zipfile|tarfile|hashlib|ssl|socket|subprocess|shutil)\.py$"
-    r"|/(http|urllib|urllib3|requests|httpx|httpcore|PIL|botocore)/"
+    r"|/(http|urllib|urllib3|requests|httpx|httpcore|PIL|botocore|numpy|scipy|skimage|torch)/"
 )
 """Files of libraries that give the interpreter lock back while they work or wait."""
 _CALLS = re.compile(
@@ -73,7 +73,6 @@ def find_held_lock(
             name="lock_held",
             at=Frame(frame.file, frame.function, line, text),
             lines=(frame,),
-            words={"work": level.file.text_of(level.node), "work_at": frame.short_place},
         )
     return None
 

@@ -1,7 +1,7 @@
 """Python threads of the program could run only one at a time.
 
-The reason is the interpreter lock, or a lock of the program: a thread reads or decompresses data in
-the block of `with lock:`. Such work could run in several threads at the same time.
+The reason is the interpreter lock, or a lock of the program: a thread reads, decompresses or
+computes in the block of `with lock:`. Such work could run in several threads at the same time.
 """
 
 from __future__ import annotations
@@ -42,10 +42,15 @@ THRESHOLDS = {
         "if a thread holds a lock of the program for at least half of the time, the other threads "
         "mostly wait for this lock",
     ),
+    "lock_cores_percent": chosen(
+        75.0, "%", "if three quarters of the cores are busy, a lock costs little time"
+    ),
 }
 MUTES = ("serial_program", "cores_unused", "python_bound")
 MUTES_BECAUSE = "this finding says why only one core was busy"
 
+_LEAST_USED = 0.5
+"""With fewer cores in use, the threads mostly wait for something else."""
 _AWAITED = re.compile(
     r"/(concurrent/futures/(thread|_base)|threading|multiprocessing/pool|asyncio/\w+)\.py$"
 )
@@ -67,12 +72,16 @@ def judge(context: ProgramContext) -> Findings:
         if not context.is_loss(waited_s, main) or main.children:
             continue
         used = context.figure(node, "CPU cores used", node.cpu_cores_used)
-        if used is None or not 0.5 <= used <= context.limit("one_core_max"):
+        if used is None or used < _LEAST_USED:
             continue
         held = _held(main)
-        if held is not None and held.wall_s >= context.limit("lock_part") * waited_s:
-            yield _of_lock(context, main, held, node.cores)
+        is_held = held is not None and held.wall_s >= context.limit("lock_part") * waited_s
+        if held is not None and is_held and context.is_loss(held.wall_s, main):
+            if 100 * used <= context.limit("lock_cores_percent") * node.cores:
+                yield _of_lock(context, main, held, used / node.cores, node.cores)
             return
+        if used > context.limit("one_core_max"):
+            continue
         best = 100 * (1 - 1 / node.cores) * share / 100
         yield context.lost(
             f"Python threads took turns for {share:.0f} % of the time, on only one of {node.cores} "
@@ -123,21 +132,35 @@ def _held(main: MainProcess) -> _Held | None:
     return _Held(at, advice, sum(lines.values()), tuple(longest))
 
 
-def _of_lock(context: ProgramContext, main: MainProcess, held: _Held, cores: int) -> Located:
+def _of_lock(
+    context: ProgramContext, main: MainProcess, held: _Held, busy: float, cores: int
+) -> Located:
+    """Return the finding about a lock.
+
+    Args:
+        context: the run.
+        main: the process.
+        held: the lock.
+        busy: the part of the cores that was busy.
+        cores: the number of cores.
+    """
     share = 100 * held.wall_s / main.process.wall_s
-    best = (1 - 1 / cores) * share
+    best = min((1 - 1 / cores) * share, 100 * (1 - busy))
     work = held.lines[0][0]
     return context.lost(
         f"One thread at a time held the lock of `{held.at.short_text}` at {held.at.short_place}, "
-        f"for {share:.0f} % of the run time, while it executed `{work.short_text}` at "
+        f"for {share:.0f} % of the run time, mostly for `{work.short_text}` at "
         f"{work.short_place}. The other threads waited for the lock.",
         share_percent=share,
         evidence=(
             Evidence("time in which a thread held the lock", share, "%"),
             Evidence("cores", float(cores), "cores"),
         ),
-        action=held.advice,
-        judged_by=["lock_part"],
+        action=(
+            f"Move `{work.short_text}` at {work.short_place}, with the lines that it needs, out of "
+            f"the block. {held.advice}"
+        ),
+        judged_by=["lock_part", "lock_cores_percent"],
         regain_percent=(best / 2, best),
         lines=held.lines,
     )
