@@ -35,9 +35,11 @@ from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.requests import find_split_request
+from teho.source.slow_calls.sample_gradients import find_sample_gradients
 from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.slow_calls.singular_values import find_largest_singular_value
 from teho.source.slow_calls.unjitted import find_unjitted
+from teho.source.slow_calls.weighted_draws import find_weighted_draw
 from teho.source.slow_calls.whole_arrays import find_whole_arrays
 from teho.source.slow_calls.worker_shares import find_prepared_by_all_workers
 from teho.source.stack import levels_of
@@ -85,5 +87,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_largest_singular_value(levels, purity),
         find_diagonal_jacobian(levels, purity),
         find_unused_columns(levels, frames),
+        find_sample_gradients(levels),
+        find_weighted_draw(levels),
     )
     yield from filter(None, found)
