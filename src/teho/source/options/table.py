@@ -55,6 +55,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cpu: bool = False
     workers: bool = False
     columns: bool = False
+    ranks: bool = False
     rule: str = ""
     activities: tuple[str, ...] = ()
     what: str = ""
