@@ -580,3 +580,21 @@ def test_the_function_that_jax_should_compile():
         finding = found(known_activity, watched(one, parts=quiet_node()))
         assert finding.action.startswith(begin)
     assert "`@jax.jit` in the line above `def step` at train.py:49" in finding.action
+
+
+@pytest.mark.parametrize(("ranks", "most"), [(1, None), (2, 24.5), (4, 36.75)])
+def test_data_that_each_rank_reads_need_several_ranks(ranks, most):
+    back = own("loss.backward()", 58, "main")
+    words = {"file": "train.py", "line": "52", "sampler": "s = 1", "new": "f(s)", "first": ""}
+    given = CostlyOption(
+        name="all_data_on_each_rank",
+        at=own("DataLoader(data, 40, shuffle=True)", 52, "main"),
+        lines=(back,),
+        words=words,
+    )
+    mains = [
+        process(seen((back,), 50.0), pid=11 + n, progress=(), costly_options=(given,))
+        for n in range(ranks)
+    ]
+    findings = judged(option_costly, watched(*mains))
+    assert [one.regain_percent[1] for one in findings] == ([pytest.approx(most)] if most else [])

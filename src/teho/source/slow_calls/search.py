@@ -47,11 +47,14 @@ from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.sample_loops import find_sample_loop
+from teho.source.slow_calls.sample_gradients import find_sample_gradients
 from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.slow_calls.singular_values import find_largest_singular_value
 from teho.source.slow_calls.static_arguments import find_static_argument
 from teho.source.slow_calls.trainer_logits import find_collected_logits
 from teho.source.slow_calls.unjitted import find_unjitted
+from teho.source.slow_calls.unshared_data import find_unshared_data
+from teho.source.slow_calls.weighted_draws import find_weighted_draw
 from teho.source.slow_calls.whole_arrays import find_whole_arrays
 from teho.source.slow_calls.whole_reads import find_whole_read
 from teho.source.slow_calls.worker_shares import find_prepared_by_all_workers
@@ -112,6 +115,9 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_computed_on_host(levels, purity),
         find_average_on_host(levels),
         find_collected_logits(levels, frames, purity),
+        find_sample_gradients(levels),
+        find_weighted_draw(levels),
+        find_unshared_data(levels, purity.program),
     )
     yield from filter(None, found)
     yield from find_padded_batches(levels)

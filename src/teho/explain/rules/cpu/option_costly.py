@@ -106,6 +106,8 @@ def _costs(context: ProgramContext, main: MainProcess, time: OptionTime) -> bool
     """Return whether an option costs time on this machine."""
     if time.option.cpu and context.gpus:
         return False
+    if time.option.ranks and len(context.mains) < _SEVERAL_WORKERS:
+        return False
     if time.option.waits and not _is_idle(context, main):
         return False
     if time.option.workers and len(main.workers) < _SEVERAL_WORKERS:
@@ -153,6 +155,9 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
     option, at = time.option, time.places[0]
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     least, most = option.regain
+    if option.ranks:  # each rank needs only its share
+        lost = 1 - 1 / len(context.mains)
+        least, most = least * lost, most * lost
     if option.cores:
         most = min(most, 1 - 1 / context.cores_of(main))
     slow = time.lines[0][0] if time.lines else None
