@@ -158,7 +158,7 @@ class TestDuringTheSteps:
 
     def test_the_whole_run_counts_if_the_clock_of_the_node_is_unknown(self):
         verdict = found(waits_for_device, self.made(40, started_s=None))
-        assert verdict.sentence.endswith("and the GPU was idle 60 % of the time.")
+        assert verdict.sentence.endswith("but the GPU was idle 60 % of the time.")
         assert figures(verdict)["GPU busy, mean"] == 40.0
 
     def test_a_low_use_of_the_whole_run_is_then_the_start(self):

@@ -97,7 +97,7 @@ class TestDataFits:
         assert figures(finding) == {
             "waiting for data": 20.0,
             "time spent on copies to the GPU": 10.0,
-            "GPU busy between its first and its last work": 50.0,
+            "GPU busy after the start": 50.0,
             "size of all samples": 25_000 * SAMPLE_BYTES,
             "GPU memory that stayed free": 15 * GIB,
         }

@@ -366,7 +366,7 @@ class TestOptionsOnGpus:
         assert finding.sentence == (
             "`self.attention(x, x, x)` at train.py:31 also computes the attention weights, which "
             "the program does not use: PyTorch then cannot use its fused attention. The GPU was "
-            "busy 95 % of the time between its first and its last work."
+            "busy 95 % of the time after the start."
         )
         assert finding.action.startswith(
             "At train.py:31, write `self.attention(x, x, x, need_weights=False)`."

@@ -55,10 +55,10 @@ class TestWaiting:
             waits_for_device, made(importing(50.0), waiting(30.0), busy=after_imports(60.0))
         )
         assert (
-            "most of it at train.py:32 (`loss.item()`), and the GPU was idle 40 % of the time "
+            "most of it at train.py:32 (`loss.item()`), but the GPU was idle 40 % of the time "
             in (finding.sentence)
         )
-        assert finding.sentence.endswith("between its first and its last work.")
+        assert finding.sentence.endswith("after the start.")
         assert finding.regain_percent is not None
         assert finding.regain_percent[1] <= 21.0
 
@@ -78,7 +78,7 @@ class TestLowUse:
     def test_what_is_low_after_the_imports_is_reported_with_this_figure(self):
         busy = repeated((0.0, 30), (60.0, 5), (20.0, 20), (60.0, 5))
         finding = found(gpu_low_use, made(importing(50.0), busy=busy))
-        assert "busy only 31 % of the time between its first and its last work." in finding.sentence
+        assert "busy only 31 % of the time after the start." in finding.sentence
 
     def test_a_long_start_is_a_loss(self):
         part = NodePart(NODE, started_s=100.0, gpus=[gpu(after_imports(95.0))])
@@ -115,7 +115,7 @@ class TestDecides:
         finding = found(
             gpu_decides_speed, made(importing(50.0), busy=after_imports(97.0), torch=TORCH)
         )
-        assert "busy 97 % of the time between its first and its last work" in finding.sentence
+        assert "busy 97 % of the time after the start" in finding.sentence
         assert "`teho profile --window 2s -- " in finding.action
         assert finding.regain_percent is None
 

@@ -186,7 +186,7 @@ class ProgramContext(RuleContext):
         series = [gpu.gpu.series.get("gpu_busy_percent", []) for gpu in gpus]
         for bins, during in (
             (self._stepping(main), " during the steps"),
-            (self._working(main, series), " between its first and its last work"),
+            (self._working(main, series), " after the start"),
         ):
             inside = [
                 [one for one in each[bins.start : bins.stop] if one is not None] for each in series

@@ -1,7 +1,6 @@
 """What the trace of a framework's profiler says: where the time of a step went, and by what.
 
-All times are in seconds. A device is a GPU as the trace numbers it. A trace has one file for each
-rank.
+All times are in seconds. A device is a GPU as the trace numbers it. Each rank has its own file.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.requests import find_split_request
-from teho.source.slow_calls.sample_loops import find_sample_loop
 from teho.source.slow_calls.sample_gradients import find_sample_gradients
+from teho.source.slow_calls.sample_loops import find_sample_loop
 from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.slow_calls.singular_values import find_largest_singular_value
 from teho.source.slow_calls.static_arguments import find_static_argument

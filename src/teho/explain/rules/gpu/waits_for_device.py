@@ -1,4 +1,4 @@
-"""The program and the GPU work in turns, not at the same time."""
+"""The program waits for the GPU, and the GPU for the program."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ def judge(context: ProgramContext) -> Findings:
         context.forget_lacks()
         lines = main.lines(Doing.DEVICE)
         yield context.lost(
-            "The program and the GPU worked in turns, not at the same time: the program waited "
-            f"for the GPU {share:.0f} % of the time{most_of_it(lines)}, and the GPU was idle "
-            f"{100 - gpu.busy_percent:.0f} % of the time{gpu.during}.",
+            f"The program waited for the GPU {share:.0f} % of the time{most_of_it(lines)}, but the "
+            f"GPU was idle {100 - gpu.busy_percent:.0f} % of the time{gpu.during}.",
             share_percent=share,
             evidence=(
                 Evidence("time spent on waiting for the GPU", share, "%"),
@@ -37,8 +36,7 @@ def judge(context: ProgramContext) -> Findings:
             ),
             action=(
                 "Leave results on the GPU until the end of an epoch: `.item()`, `.cpu()`, "
-                "`print(loss)` and `if loss > x:` each wait until the GPU has finished all "
-                "earlier work. Add up the losses as tensors on the GPU."
+                "`print(loss)` and `if loss > x:` wait until the GPU has finished all earlier work."
             ),
             regain_percent=(0.0, min(share, gpu.idle_percent)),
             lines=lines,
