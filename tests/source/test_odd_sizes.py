@@ -1,4 +1,4 @@
-"""Sizes of layers that are no multiples of 8, where a program chooses them."""
+"""Sizes of layers that are not multiples of 8, where a program chooses them."""
 
 from __future__ import annotations
 

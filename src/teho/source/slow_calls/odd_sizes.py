@@ -1,4 +1,4 @@
-"""Finds where a program chooses sizes of layers that are no multiples of 8: `VOCAB = 50257`.
+"""Finds where a program chooses sizes of layers that are not multiples of 8: `VOCAB = 50257`.
 
 Whether such a size makes a program slow, the sizes of its layers and the GPU show.
 """

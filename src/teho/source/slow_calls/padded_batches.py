@@ -281,7 +281,7 @@ def _is_computed(name: str, function: Function) -> bool:
 
 
 def _is_longest(width: ast.expr, function: Function) -> bool:
-    """Return whether a width is that of the longest item: `max(len(x) for x in batch)`."""
+    """Return whether a width is the length of the longest item: `max(len(x) for x in batch)`."""
     if isinstance(width, ast.Name):
         found = assigned_value(width.id, function)
         return found is not None and found[1] is function and _is_longest(found[0], function)

@@ -19,7 +19,7 @@ THRESHOLDS = {
     "parameters_min": chosen(
         10_000,
         "parameters",
-        "on a GPU, a model with fewer parameters is no neural network: most of the work is on "
+        "on a GPU, a model with fewer parameters is not a neural network: most of the work is on "
         "other numbers, and Teho does not know the type of these numbers",
     ),
     "rate_percent": chosen(

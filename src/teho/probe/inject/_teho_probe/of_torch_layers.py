@@ -1,4 +1,4 @@
-"""PyTorch: linear layers whose sizes are no multiples of 4 or 8.
+"""PyTorch: linear layers whose sizes are not multiples of 4 or 8.
 
 Tensor cores need rows that begin at multiples of 16 bytes, or they work less efficiently. This is
 so if the sizes of a matrix are multiples of 8 (numbers of 16 bits), or of 4 (numbers of 32 bits).
@@ -50,7 +50,7 @@ def torch_nn_modules_linear(module: Any, notes: Notes) -> None:
 def odd_layers(parameters: Sequence[Any]) -> dict[str, Any]:
     """Return the layers with such sizes whose weights are among these parameters, largest first.
 
-    The share is that of all weights in matrices. A table of embeddings also counts: if it is not
+    The share is a part of all weights in matrices. A table of embeddings also counts: if it is not
     the weight of a layer too, the share is too small.
     """
     if not _layers:
