@@ -28,7 +28,7 @@ def other_lock(process: WatchedProcess) -> Frame | None:
         innermost = frames[0] if frames else None
         if innermost is None or is_library(innermost.file):
             continue
-        # A call such as `queue.get()` is no lock.
+        # A call such as `queue.get()` does not wait for a lock.
         if _LOCKS.search(innermost.text):
             return innermost
     return None

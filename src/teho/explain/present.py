@@ -177,7 +177,7 @@ class IdleGpus:
             values = [share for share in shares if share is not None]
             working = sum(share >= self.limits.works_from_percent for share in values)
             idle = sum(share < self.limits.idle_below_percent for share in values)
-            # If one rank evaluates alone, most GPUs wait for it.
+            # If only one rank evaluates, most GPUs wait for it.
             self._works = working > 0 and working >= idle
         for key, at_s, busy, _ in fresh:
             gpu = self._gpus[key]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from statistics import fmean
@@ -13,7 +12,7 @@ from teho.explain.context import Located, RuleContext
 from teho.explain.loader_words import loader_call
 from teho.explain.moments import Shows
 from teho.explain.places import NodeGpu, gpus_of
-from teho.explain.step import offset_s
+from teho.explain.time_bins import TimeBins
 from teho.model.finding import Certainty, Evidence, Severity
 from teho.model.missing import Missing
 from teho.model.program import Doing, MainProcess, Part
@@ -184,9 +183,10 @@ class ProgramContext(RuleContext):
         if not means:
             return None
         series = [gpu.gpu.series.get("gpu_busy_percent", []) for gpu in gpus]
+        at, least = TimeBins(self.run, self.summary), self.limit("at_work_percent")
         for bins, during in (
-            (self._stepping(main), " during the steps"),
-            (self._working(main, series), " after the start"),
+            (at.stepping(main), " during the steps"),
+            (at.working(main, series, least), " after the start"),
         ):
             inside = [
                 [one for one in each[bins.start : bins.stop] if one is not None] for each in series
@@ -198,61 +198,15 @@ class ProgramContext(RuleContext):
                 return GpuUse(busy, min(100 - busy, 100 * idle_s / wall_s), during)
         return GpuUse(max(means), 100 - max(means), "")
 
-    def _working(self, main: MainProcess, series: Sequence[Sequence[float | None]]) -> range:
-        """Return the time bins from the first to the last work of a node's GPUs.
-
-        The first and the last bin with work are left out: the GPU worked in only a part of them.
-        Imports and compiling are at the begin of a program, except if it compiles again.
-        """
-        least = self.limit("at_work_percent")
-        working = [
-            number
-            for number, values in enumerate(zip(*series, strict=False))
-            if any(value is not None and value >= least for value in values)
-        ]
-        start = self._start(main)
-        if not working or start is None:
-            return range(0)
-        first = max(working[0] + 1, start)
-        return range(first, max(first, working[-1]))
-
-    def _start(self, main: MainProcess) -> int | None:
-        """Return the first time bin after imports and compiling; None if it is not known."""
-        begin_s = self._moment_s(main, main.process.began_s)
-        if begin_s is None:
-            return None
-        start_s = begin_s + main.seconds(Doing.IMPORTING, Doing.COMPILING)
-        return math.ceil(start_s / self.summary.bin_s)
-
     def without_start(self, node: NodeSummary, bins: Shows) -> Shows:
         """Return what holds in each time bin, and None while a node's main processes start.
 
         The processes start if they import and compile; if this takes all bins, it is left in.
         """
-        starts = [
-            start
-            for main in self.mains
-            if main.process.node == node.name and (start := self._start(main)) is not None
-        ]
-        start = min(starts, default=0)
+        at = TimeBins(self.run, self.summary)
+        starts = [at.start(main) for main in self.mains if main.process.node == node.name]
+        start = min((one for one in starts if one is not None), default=0)
         return [None] * start + list(bins[start:]) if start < len(bins) else bins
-
-    def _stepping(self, main: MainProcess) -> range:
-        """Return the time bins between the first and the last step; empty if they are unknown."""
-        progress = main.process.progress
-        first_s = self._moment_s(main, progress[0].first_s) if progress else None
-        last_s = self._moment_s(main, progress[-1].last_s) if progress else None
-        if first_s is None or last_s is None:
-            return range(0)
-        first, last = first_s / self.summary.bin_s, last_s / self.summary.bin_s
-        return range(max(0, math.ceil(first)), min(self.summary.bin_count, math.floor(last)))
-
-    def _moment_s(self, main: MainProcess, monotonic_s: float) -> float | None:
-        """Return a moment of a node's monotonic clock in the time of the run; None: not known."""
-        node = self.run.node(main.process.node)
-        if node is None or node.started_s is None:
-            return None
-        return monotonic_s + offset_s(self.run, node) - node.started_s
 
     def gpu_memory_bytes(self, main: MainProcess) -> tuple[float, float] | None:
         """Return the peak and the size of the fullest GPU memory of a process's node.

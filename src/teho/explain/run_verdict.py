@@ -47,7 +47,7 @@ def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
         if run.end and run.nodes:
             reason = "the run was too short to be sampled"
         return f"Not judged: {reason}.", "unknown"
-    # A remark on lost time is no problem for sure, but "no problems found" would not be true.
+    # A remark on lost time may be wrong, but "no problems found" would not be true.
     remark = next((finding for finding in findings if _may_be_loss(finding)), None)
     if any(finding.kind == "job_too_short" for finding in findings):
         loss = (

@@ -195,7 +195,7 @@ class Search:
             uses = self._uses.of(statement, name)
             if uses is None:
                 return False
-            if own is not None:  # `scores.append` is no use of the value
+            if own is not None:  # `scores.append` does not use the value
                 uses = [one for one in uses if own not in self._uses.around(one)]
             if not all(self._add_use(one, statement, found) for one in uses):
                 return False
@@ -218,7 +218,7 @@ class Search:
         if self._uses.loops_around(user) != found.loops or not self._gives_values(user):
             return False
         if self._appended(made) is not None:
-            return False  # the last element may be that of the iteration before
+            return False  # the last element may be from the iteration before
         found.chain.append(user)
         return self._add(user, found)
 
@@ -237,7 +237,7 @@ class Search:
             if outer in block:
                 before = block[: block.index(outer)]
                 if made not in before:
-                    return None  # the value is that of the iteration before
+                    return None  # the value is from the iteration before
                 between = before[before.index(made) + 1 :]
                 return found or next(_skipping(between, rarity), None)
             inner = outer

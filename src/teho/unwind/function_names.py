@@ -86,7 +86,7 @@ def _after_template(name: str, place: int) -> int:
         if length := _LENGTH.match(name, place):
             place = length.end() + int(length.group())
             continue
-        if name[place] == "L":  # a literal: its digits are no length
+        if name[place] == "L":  # the digits of a literal do not give a length
             place = name.find("E", place)
             if place < 0:
                 break

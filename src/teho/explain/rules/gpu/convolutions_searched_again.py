@@ -74,7 +74,7 @@ def judge(context: ProgramContext) -> Findings:
         searched = min(100.0, 100 * (forward_s + backward_s) / main.process.wall_s)
         if not context.is_loss(forward_s + backward_s, main) or _is_only_at_first(context, main):
             continue
-        # Two axes may be those of labels, whose widths do not change a convolution.
+        # An array with two axes may have labels, whose widths do not change a convolution.
         is_image = any(int(one.words.get("axes", 2)) >= _AXES for one in changes)
         yield context.lost(
             "cuDNN searches for the fastest algorithm of each convolution again when a batch has a "

@@ -27,7 +27,7 @@ def count_padding(batch: Any, loader: Loader) -> None:
 
     Also add how many of them only fill the texts or series up.
     """
-    if _count_series(batch, loader):  # its mask is no text
+    if _count_series(batch, loader):  # its mask does not belong to a text
         return
     counted = _padding(batch)
     if counted is not None:
