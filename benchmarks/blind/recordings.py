@@ -112,7 +112,7 @@ def search_again(file: Path, place: Path, packages: Sequence[str]) -> None:
     frames: dict[int, Frame] = {}
     for line in lines:
         if "is" in line:
-            frames[line["frame"]] = Frame(*line["is"])
+            frames[line["frame"]] = Frame(*line["is"][:4])
             numbers[frames[line["frame"]]] = line["frame"]
         elif "frames" in line:
             stacks[line["stack"]] = [frames[number] for number in line["frames"]]
