@@ -592,9 +592,7 @@ def test_data_that_each_rank_reads_need_several_ranks(ranks, most):
         lines=(back,),
         words=words,
     )
-    mains = [
-        process(seen((back,), 50.0), pid=11 + n, progress=(), costly_options=(given,))
-        for n in range(ranks)
-    ]
-    findings = judged(option_costly, watched(*mains))
+    torch = {"rank": 0, "world_size": ranks}
+    main = process(seen((back,), 50.0), torch=torch, progress=(), costly_options=(given,))
+    findings = judged(option_costly, watched(main))
     assert [one.regain_percent[1] for one in findings] == ([pytest.approx(most)] if most else [])

@@ -55,6 +55,7 @@ from teho.source.slow_calls.trainer_logits import find_collected_logits
 from teho.source.slow_calls.unjitted import find_unjitted
 from teho.source.slow_calls.unshared_data import find_unshared_data
 from teho.source.slow_calls.weighted_draws import find_weighted_draw
+from teho.source.slow_calls.weights_as_text import find_weights_as_text
 from teho.source.slow_calls.whole_arrays import find_whole_arrays
 from teho.source.slow_calls.whole_reads import find_whole_read
 from teho.source.slow_calls.worker_shares import find_prepared_by_all_workers
@@ -118,6 +119,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_sample_gradients(levels),
         find_weighted_draw(levels),
         find_unshared_data(levels, purity.program),
+        find_weights_as_text(levels),
     )
     yield from filter(None, found)
     yield from find_padded_batches(levels)

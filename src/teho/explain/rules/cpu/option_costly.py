@@ -106,7 +106,7 @@ def _costs(context: ProgramContext, main: MainProcess, time: OptionTime) -> bool
     """Return whether an option costs time on this machine."""
     if time.option.cpu and context.gpus:
         return False
-    if time.option.ranks and len(context.mains) < _SEVERAL_WORKERS:
+    if time.option.ranks and _ranks(main) < _SEVERAL_WORKERS:
         return False
     if time.option.waits and not _is_idle(context, main):
         return False
@@ -151,12 +151,18 @@ def _fact(main: MainProcess, name: str) -> object:
     return main.process.libraries.get(library, {}).get(fact)
 
 
+def _ranks(main: MainProcess) -> int:
+    """Return the number of ranks of the process group of PyTorch; 1 if there is none."""
+    count = _fact(main, "torch.world_size")
+    return count if isinstance(count, int) and count > 1 else 1
+
+
 def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Located:
     option, at = time.option, time.places[0]
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     least, most = option.regain
     if option.ranks:  # each rank needs only its share
-        lost = 1 - 1 / len(context.mains)
+        lost = 1 - 1 / _ranks(main)
         least, most = least * lost, most * lost
     if option.cores:
         most = min(most, 1 - 1 / context.cores_of(main))
