@@ -104,7 +104,7 @@ def test_known_activities(name, one):
         program(OWN, use("malloc", 90, file="canopy")),
         # Small parts.
         program(IN_LOOP, use("rand", 9, main=4, threads=2), threads=2),
-        program(OWN, use("fprintf", 13)),
+        program(OWN, use("fprintf", 10)),
         program(OWN, use("malloc", 25)),
         program(OWN, use("strlen", 20)),
         program(OWN, use("__isoc99_sscanf", 19)),
@@ -154,7 +154,7 @@ def test_no_finding_if_the_program_ran_for_a_small_part_of_the_run():
 
 
 def test_no_finding_from_few_samples():
-    for own, text, is_found in ((10, 19, False), (10, 20, True), (100, 20, True), (26, 4, False)):
+    for own, text, is_found in ((10, 19, False), (10, 20, True), (100, 20, True), (26, 3, False)):
         one = program(use("step", own, file="canopy"), use("fprintf", text, caller="save"))
         assert bool(judged(native_function, made(one, ran=95))) is is_found
 
