@@ -38,6 +38,8 @@ TIME_CAUSES = (
     "data_fits_gpu",
     "waits_for_device",
     "gpu_idle_at_lines",
+    "gpu_call_slow",
+    "gpu_decides_speed",
     "host_bound",
     "gpu_launch_bound",
     "problem_too_small",
