@@ -369,10 +369,13 @@ def test_what_a_worker_converts_beside_the_gpu():
 def test_the_code_of_a_conversion():
     words = prepared(SENT, f"{CAST}\n    x = (x - MEAN) / STD")["converted_before_copy"]
     assert words["code"] == (
-        "`x = torch.from_numpy(crops).to(device).float() / 255.0`; `x = (x - MEAN) / STD`; "
-        "`return x`"
+        "`x = torch.from_numpy(crops).to(device).float() / 255.0`; "
+        "`x = (x - MEAN_ON_GPU) / STD_ON_GPU`; `return x`"
     )
-    assert "`MEAN = torch.as_tensor(MEAN, device=device)`" in words["before"]
+    assert (
+        "after `MEAN` and `STD`: `MEAN_ON_GPU = torch.as_tensor(MEAN, device=device)`"
+        in (words["before"])
+    )
 
 
 # ---- functions of the CPU with arrays of the GPU ----
@@ -544,7 +547,7 @@ def test_an_average_of_the_weights_in_host_memory(update, copy, active):
     words = average(update, copy, active=active)["weights_averaged_on_host"]
     assert words["average"] == "self.shadow"
     assert words["new"] in ("value.detach()", "value")
-    assert "write `v.detach()` instead of `v.detach().cpu()`" in words["begins"]
+    assert "write `v.detach().clone()` instead of `v.detach().cpu()" in words["begins"]
 
 
 @pytest.mark.parametrize(

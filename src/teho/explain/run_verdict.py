@@ -49,12 +49,15 @@ def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
         return f"Not judged: {reason}.", "unknown"
     # A remark on lost time may be wrong, but "no problems found" would not be true.
     remark = next((finding for finding in findings if _may_be_loss(finding)), None)
+    of_gpu = next((one for one in findings if one.kind == "gpu_decides_speed"), None)
+    if of_gpu is not None and remark is None:
+        used = of_gpu.sentence.rstrip(".")
     if any(finding.kind == "job_too_short" for finding in findings):
         loss = (
-            remark.sentence.rstrip(".")
-            if remark
-            else _where_time_went(run, summary, [*findings, *hints])
+            remark.sentence.rstrip(".") if remark else _where_time_went(run, summary, hints, of_gpu)
         )
+        if of_gpu is not None and remark is None:
+            return f"{used}. {_SHORT}", "unknown"
         if not loss or summary.elapsed_s < thresholds[EVERY_RULE]["lost_min_s"].value:
             return f"{used}, but the run was too short to judge.", "unknown"
         return f"{used}. {loss}. {_SHORT}", "unknown"
@@ -70,21 +73,25 @@ def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
         return f"{used}. No problems found.", "good"
     if remark:
         return f"{used}. {remark.sentence}", "unknown"
-    loss = _where_time_went(run, summary, [*findings, *hints])
-    rest = (
-        f"{counted([len(findings)], 'remark')} below"
-        if findings
-        else "No known cause of lost time was found"
-    )
-    return f"{used}.{f' {loss}.' if loss else ''} {rest}.", "unknown"
+    loss = _where_time_went(run, summary, hints, of_gpu)
+    others = [one for one in findings if one is not of_gpu]
+    if others:
+        rest = f" {counted([len(others)], 'remark')} below."
+    else:
+        rest = "" if of_gpu else " No known cause of lost time was found."
+    return f"{used}.{f' {loss}.' if loss else ''}{rest}", "unknown"
 
 
-def _where_time_went(run: Run, summary: Summary, findings: Sequence[Finding]) -> str:
-    """Return the activity or the line that took most of the time, in one clause."""
-    of_gpu = next((one for one in findings if one.kind == "gpu_decides_speed"), None)
-    if of_gpu is not None:  # what the CPU did meanwhile does not change the time
-        return of_gpu.sentence.rstrip(".")
-    activity = next((one for one in findings if one.kind == "known_activity"), None)
+def _where_time_went(
+    run: Run, summary: Summary, hints: Sequence[Finding], of_gpu: Finding | None
+) -> str:
+    """Return the activity or the line that took most of the time, in one clause.
+
+    Empty if the kernels of a GPU decide the speed: what the CPU did meanwhile does not change it.
+    """
+    if of_gpu is not None:
+        return ""
+    activity = next((one for one in hints if one.kind == "known_activity"), None)
     return activity.sentence.rstrip(".") if activity else main_loss(run, summary)
 
 

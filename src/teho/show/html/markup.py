@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from html import escape
 
+from teho.show.advice_code import advice_parts
 from teho.show.cells import FIGURE, is_command, plain
 
 __all__ = [
@@ -50,23 +51,35 @@ def _code(content: str) -> str:
 def advice(sentence: str) -> str:
     """Write what to do; each whole command is on its own line, with a button that copies it."""
     parts: list[str] = []
+    for part in advice_parts(sentence):
+        parts += [_copied(part)] if isinstance(part, tuple) else _advised(part, more=bool(parts))
+    return "".join(parts)
+
+
+def _advised(sentence: str, *, more: bool) -> list[str]:
+    parts: list[str] = []
     running = ""
     for number, piece in enumerate(sentence.split("`")):
         if number % 2 and is_command(piece):
-            parts += [*_paragraph(running, more=bool(parts)), copyable(piece)]
+            parts += [*_paragraph(running, more=more or bool(parts)), copyable(piece)]
             running = ""
         elif number % 2:
             running += f"`{piece}`"
         else:
             # The line's end takes the place of the comma or the full stop behind the command.
             running += piece.lstrip(" .,;:") if parts and not running else piece
-    return "".join([*parts, *_paragraph(running, more=bool(parts))])
+    return [*parts, *_paragraph(running, more=more or bool(parts))]
 
 
 def copyable(command: str) -> str:
     """Write a command with a button that copies it."""
+    return _copied((command,))
+
+
+def _copied(lines: Sequence[str]) -> str:
+    code = "\n".join(map(text, lines))
     return (
-        f'<div class="copyable"><code tabindex="0">{text(command)}</code>'
+        f'<div class="copyable"><code tabindex="0">{code}</code>'
         '<button type="button" class="copy">copy</button></div>'
     )
 

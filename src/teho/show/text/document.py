@@ -13,6 +13,7 @@ from rich.text import Text
 from teho.explain.wording import capital
 from teho.model.document import Document, Fact, Item, Listing, Report, RooflinePlot, Table
 from teho.model.finding import Finding
+from teho.show.advice_code import advice_parts
 from teho.show.cells import (
     MARKS,
     counted_evidence,
@@ -44,6 +45,7 @@ VERDICT_STYLES = {
 _BRIEF_FINDINGS = 3
 _BRIEF_GPUS = 8
 _FINDING_LINES = 5
+_CODE_INDENT = "        "
 """Largest number of lines of one finding at the default level."""
 _SCREEN_LINES = 40
 _LAST_LINES = 4
@@ -284,21 +286,31 @@ def _limits(finding: Finding) -> Iterator[str]:
 
 
 def _fitted_action(action: str, width: int, most: int) -> list[Text]:
-    """Return the first parts of an advice that fit; the rest becomes `…`."""
+    """Return the first parts of an advice that fit; the rest becomes `…`.
+
+    An advice with a block of code stays whole: a part of the code would be of no use.
+    """
     lines = _action(action, width)
+    if any(isinstance(part, tuple) for part in advice_parts(action)):
+        return lines
     for ends in ("[.:;]", "[.,:;]"):
         # A part does not end within a command or within brackets.
         parts = re.split(rf"(?<={ends})\s+(?=[^`]*(?:`[^`]*`[^`]*)*$)(?![^(]*\))", action)
         while len(lines) > most and len(parts) > 1:
             parts.pop()
             kept = " ".join(parts)
-            lines = _action(kept if kept[-1] == "." else f"{kept[:-1]} …", width)
+            lines = _action(f"{kept} …" if kept[-1] == "." else f"{kept[:-1]} …", width)
     return lines
 
 
 def _action(action: str, width: int) -> list[Text]:
-    pieces = _whole(action)
-    return flow(pieces, width, Text("  → ")) if pieces else []
+    lines: list[Text] = []
+    for part in advice_parts(action):
+        if isinstance(part, tuple):
+            lines += [Text(f"{_CODE_INDENT}{plain(line)}", "cyan", no_wrap=True) for line in part]
+        else:
+            lines += flow(_whole(part), width, Text("    " if lines else "  → "))
+    return lines
 
 
 def _whole(sentence: str) -> list[Text]:

@@ -143,13 +143,14 @@ def _update(statement: ast.stmt) -> tuple[str, ast.expr] | None:
 def _found(copy: ast.Call, update: ast.stmt, target: str, level: Level) -> CostlyOption:
     frame, short = level.frame, level.frame.file.rpartition("/")[2]
     first, is_cloned = next(_first_copies(target, level.function), (None, False))
-    clone = "" if is_cloned else ".clone()"
+    cloned = ".clone()" if is_cloned else ""
     model = _model_of(target, level.function)
     begins = (
         f"Move `{model}` to the GPU where the program makes it, with `{model}.cuda()`"
         if model
         else f"At {short}:{first.lineno}, make the first copy of the weights on the GPU: write "
-        f"`{ast.unparse(_copied(first) or first)}{clone}` instead of `{ast.unparse(first)}`"
+        f"`{ast.unparse(_copied(first) or first)}.clone()` instead of "
+        f"`{ast.unparse(first)}{cloned}`"
         if first is not None
         else f"Make the first copy, `{_whole(target)}`, on the GPU, with `.clone()` and without "
         "`.cpu()`"

@@ -264,8 +264,13 @@ def _found(copy: _Copy, chain: _Chain, level: Level) -> CostlyOption:
     constants = [name for name in names if not level.function.binds(name)]
     device = copy.to.removeprefix(".to(").removesuffix(")") if copy.to.startswith(".to(") else ""
     on_device = f"device={device}" if device and "," not in device else 'device="cuda"'
-    made = "; ".join(f"`{one} = {torch}.as_tensor({one}, {on_device})`" for one in constants)
-    before = f" Write once, before the loop: {made}." if made else ""
+    # Other lines may need the constants in host memory, so the copies get names of their own.
+    made = "; ".join(
+        f"`{_there(one)} = {torch}.as_tensor({one}, {on_device})`" for one in constants
+    )
+    code = [_with_copies(one, constants) for one in code]
+    after = " and ".join(f"`{one}`" for one in constants)
+    before = f" Write once, outside of all functions, after {after}: {made}." if made else ""
     return CostlyOption(
         name="converted_before_copy",
         at=Frame(frame.file, frame.function, chain.cast.lineno, level.file.text_of(chain.cast)),
@@ -277,6 +282,17 @@ def _found(copy: _Copy, chain: _Chain, level: Level) -> CostlyOption:
             "before": before,
         },
     )
+
+
+def _there(constant: str) -> str:
+    """Return the name of a constant's copy on the GPU: `MEAN_ON_GPU`, `mean_on_gpu`."""
+    return f"{constant}_ON_GPU" if constant.isupper() else f"{constant}_on_gpu"
+
+
+def _with_copies(code: str, constants: Sequence[str]) -> str:
+    for one in constants:
+        code = re.sub(rf"(?<![\w.]){re.escape(one)}(?!\w)", _there(one), code)
+    return code
 
 
 def _attribute(call: ast.Call) -> str:

@@ -282,7 +282,9 @@ def _targets(loop: Loop) -> tuple[str, dict[str, str]]:
             names
         ) == len(batches):
             pairs = zip(names, batches, strict=True)
-            return index, {it.id: ast.unparse(items) for it, items in pairs if isinstance(it, ast.Name)}
+            return index, {
+                it.id: ast.unparse(items) for it, items in pairs if isinstance(it, ast.Name)
+            }
         case ast.Name(id=name), ast.Name() | ast.Attribute():
             return index, {name: ast.unparse(values)}
     return index, {}
