@@ -42,7 +42,7 @@ class _Samples(NamedTuple):
 
     batches: Mapping[str, str]
     """The name of one sample in the new code, and the tensor with all samples."""
-    index: str
+    number: str
     """The name of the sample's number; empty if the loop has none."""
 
 
@@ -70,7 +70,11 @@ def _of_loop(loop: Loop, levels: Sequence[Level], number: int) -> CostlyOption |
     nodes = [inner for one in getattr(loop.node, "body", ()) for inner in ast.walk(one)]
     if any(_word(one) in _OTHER_STEPS for one in nodes):
         return None
-    passes = [(call, loss) for call in nodes if (loss := _loss(call, level)) is not None]
+    passes = [
+        (call, loss)
+        for call in nodes
+        if isinstance(call, ast.Call) and (loss := _loss(call, level)) is not None
+    ]
     if len(passes) != 1:
         return None
     call, loss = passes[0]
@@ -216,8 +220,9 @@ def _is_tensor(text: str, levels: Sequence[Level], number: int, depth: int = 0) 
     given = function.assigned.get(node.id, ())
     if not given:
         outer = argument(levels, number, node.id)
-        is_known = outer is not None and depth < _DEEPEST
-        return is_known and _is_tensor(ast.unparse(outer), levels, number - 1, depth + 1)
+        if outer is None or depth >= _DEEPEST:
+            return False
+        return _is_tensor(ast.unparse(outer), levels, number - 1, depth + 1)
     return not any(
         isinstance(one.value, _LISTS)
         or (isinstance(one.value, ast.Call) and _last_name(one.value) in _MAKES_LISTS)
@@ -328,7 +333,7 @@ def _found(
     statement = next(_statements_with(call, loop), None)
     if statement is None:
         return None
-    index, node = samples.index or "i", loop.node
+    index, node = samples.number or "i", loop.node
     if not isinstance(node, ast.For):
         return None
     numbered = f"for {index}, {_bracketed(node.target)} in enumerate({ast.unparse(node.iter)}):"
@@ -353,7 +358,7 @@ def _found(
             "line": str(statement.lineno),
             "new": line,
             "removed": f" Remove line {removed}." if removed else "",
-            "first": "" if samples.index else f" Write `{numbered}` at line {loop.line}.",
+            "first": "" if samples.number else f" Write `{numbered}` at line {loop.line}.",
             "grads": grads,
         },
     )

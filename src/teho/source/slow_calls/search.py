@@ -40,6 +40,7 @@ from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.odd_sizes import find_odd_sizes
 from teho.source.slow_calls.padded_batches import find_padded_batches
 from teho.source.slow_calls.paging import find_paging
+from teho.source.slow_calls.pair_fills import find_pair_fill
 from teho.source.slow_calls.pairs import find_compared_pairs
 from teho.source.slow_calls.pictures import find_picture_decoded_again
 from teho.source.slow_calls.points import find_single_points
@@ -120,6 +121,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_weighted_draw(levels),
         find_unshared_data(levels, purity.program),
         find_weights_as_text(levels),
+        find_pair_fill(levels),
     )
     yield from filter(None, found)
     yield from find_padded_batches(levels)

@@ -96,8 +96,9 @@ def _made(
             given = function.assigned.get(name, ())
             if not given:
                 outer = argument(levels, number, name)
-                found = outer is not None and number > 0
-                return _made(outer, levels, number - 1, program, depth + 1) if found else None
+                if outer is None or not number:
+                    return None
+                return _made(outer, levels, number - 1, program, depth + 1)
             value = given[0].value
             if len(given) > 1 or not isinstance(value, ast.Call):
                 return None

@@ -30,7 +30,7 @@ class _Draw(NamedTuple):
     """A call of `choice` with weights."""
 
     call: ast.Call
-    count: ast.expr
+    total: ast.expr
     """The number of elements: the first argument."""
     size: ast.expr
     """The number of drawn values."""
@@ -66,10 +66,10 @@ def _draw(node: ast.AST) -> _Draw | None:
     match node:
         case ast.Call(
             func=ast.Attribute(attr="choice"),
-            args=[count, size],
+            args=[total, size],
             keywords=[ast.keyword(arg="p", value=weights)],
         ):
-            return _Draw(node, count, size, weights)
+            return _Draw(node, total, size, weights)
     return None
 
 
@@ -88,7 +88,7 @@ def _of_draw(draw: _Draw, level: Level) -> CostlyOption | None:
     function = level.function
     if isinstance(draw.size, ast.Constant) and draw.size.value is None:
         return None
-    if ast.unparse(draw.size) == ast.unparse(draw.count):
+    if ast.unparse(draw.size) == ast.unparse(draw.total):
         return None  # the draws need as much time as all weights
     power = _power(draw.weights, function)
     if power is None:
@@ -201,7 +201,7 @@ def _found(
             "update": " ".join(changed),
             "line": str(draw.call.lineno),
             "draw": drawn,
-            "new": f"{np}.minimum(node - self.leaves, {ast.unparse(draw.count)} - 1)",
+            "new": f"{np}.minimum(node - self.leaves, {ast.unparse(draw.total)} - 1)",
         },
     )
 
