@@ -31,7 +31,7 @@ def new_calls(body: str, layer: str = "nn.MultiheadAttention") -> list[str]:
     file = parsed((HEAD + textwrap.dedent(source)).encode())
     assert file is not None
     level = Level(Frame(PATH, "f", 1, ""), Place(PATH, file.module), file, None, "", False)
-    return [one.words["new"] for one in find_unused_weights([level])]
+    return [one.words["new"] for one in find_unused_weights(level.frame.file, level.file)]
 
 
 @pytest.mark.parametrize(

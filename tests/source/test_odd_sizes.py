@@ -16,7 +16,9 @@ def sizes(source: str) -> list[tuple[str, str]]:
     file = parsed((HEAD + source).encode())
     assert file is not None
     level = Level(Frame(PATH, "f", 1, ""), Place(PATH, file.module), file, None, "", False)
-    return [(one.words["old"], one.words["new"]) for one in find_odd_sizes([level])]
+    return [
+        (one.words["old"], one.words["new"]) for one in find_odd_sizes(level.frame.file, level.file)
+    ]
 
 
 @pytest.mark.parametrize(

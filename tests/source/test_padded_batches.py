@@ -36,7 +36,7 @@ def found_in(source: str) -> dict[str, CostlyOption]:
     assert file is not None
     frame = Frame(PATH, "<module>", 1, "main()")
     level = Level(frame, Place(PATH, file.module), file, None, "", gets_next=False)
-    return {one.name: one for one in find_padded_batches([level])}
+    return {one.name: one for one in find_padded_batches(level.frame.file, level.file)}
 
 
 def collate(array: str = ZEROS, fill: str = FILL, before: str = "pass", more: str = "") -> str:
@@ -73,7 +73,7 @@ def test_the_advice_changes_all_arrays_of_this_width():
     file = parsed((HEAD + source).encode())
     assert file is not None
     level = Level(Frame(PATH, "f", 1, ""), Place(PATH, file.module), file, None, "", False)
-    both = list(find_padded_batches([level]))
+    both = list(find_padded_batches(level.frame.file, level.file))
     assert {one.at.text for one in both} == {ZEROS, "np.zeros((len(texts), MAX_LEN))"}
     assert both[0].words == both[1].words
 
@@ -175,4 +175,4 @@ def test_a_program_without_a_model_of_pytorch():
     file = parsed(("import numpy as np\n" + collate()).encode())
     assert file is not None
     level = Level(Frame(PATH, "f", 1, ""), Place(PATH, file.module), file, None, "", False)
-    assert list(find_padded_batches([level])) == []
+    assert list(find_padded_batches(level.frame.file, level.file)) == []

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.parsed import Function, SourceFile, dotted_name
-from teho.source.stack import Level
 
 __all__ = ["find_unused_weights"]
 
@@ -21,19 +20,9 @@ _LAYER = "MultiheadAttention"
 _OPTION = "need_weights"
 
 
-def find_unused_weights(levels: Sequence[Level]) -> Iterator[CostlyOption]:
-    """Yield the calls in the files on a stack whose second result is not used.
-
-    Args:
-        levels: the program's functions on the stack, the outermost first.
-    """
-    files = {level.frame.file: level.file for level in levels}
-    for path, file in files.items():
-        yield from _in_file(path, file)
-
-
 @functools.lru_cache(maxsize=64)
-def _in_file(path: str, file: SourceFile) -> tuple[CostlyOption, ...]:
+def find_unused_weights(path: str, file: SourceFile) -> tuple[CostlyOption, ...]:
+    """Return the calls in a file whose second result is not used."""
     if not any(_LAYER.encode() in line for line in file.lines):
         return ()
     found: list[CostlyOption] = []

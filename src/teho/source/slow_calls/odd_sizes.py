@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, SourceFile, dotted_name
-from teho.source.stack import Level
 
 __all__ = ["find_odd_sizes"]
 
@@ -25,19 +23,9 @@ _WORDS = frozenset(
 )  # fmt: skip
 
 
-def find_odd_sizes(levels: Sequence[Level]) -> Iterator[CostlyOption]:
-    """Yield the places in the files on a stack that choose such a size.
-
-    Args:
-        levels: the program's functions on the stack, the outermost first.
-    """
-    files = {level.frame.file: level.file for level in levels}
-    for path, file in files.items():
-        yield from _in_file(path, file)
-
-
 @functools.lru_cache(maxsize=64)
-def _in_file(path: str, file: SourceFile) -> tuple[CostlyOption, ...]:
+def find_odd_sizes(path: str, file: SourceFile) -> tuple[CostlyOption, ...]:
+    """Return the places in a file that choose such a size."""
     found: dict[int, CostlyOption] = {}
     for function in file.module.every():
         for node in function.nodes:

@@ -18,7 +18,6 @@ from teho.model.stack import Frame
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, SourceFile, dotted_name
 from teho.source.slow_calls.item_lengths import is_length, longest_of
-from teho.source.stack import Level
 
 __all__ = ["find_padded_batches"]
 
@@ -60,19 +59,9 @@ class _Filled(NamedTuple):
         return longest_of(self.end, self.line, self.call.lineno, self.function)
 
 
-def find_padded_batches(levels: Sequence[Level]) -> Iterator[CostlyOption]:
-    """Yield the batches that the files on a stack pad.
-
-    Args:
-        levels: the program's functions on the stack, the outermost first.
-    """
-    files = {level.frame.file: level.file for level in levels}
-    for path, file in files.items():
-        yield from _in_file(path, file)
-
-
 @functools.lru_cache(maxsize=64)
-def _in_file(path: str, file: SourceFile) -> tuple[CostlyOption, ...]:
+def find_padded_batches(path: str, file: SourceFile) -> tuple[CostlyOption, ...]:
+    """Return the batches that a file pads."""
     roots = {name.partition(".")[0] for one in file.module.every() for name in one.imports.values()}
     if not roots & _MODELS:
         return ()

@@ -65,6 +65,10 @@ from teho.source.stack import levels_of
 __all__ = ["find_slow_calls"]
 
 
+_IN_FILES = (find_padded_batches, find_unused_weights, find_odd_sizes)
+"""Searches in whole files: the lines that take the time are others."""
+
+
 def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyOption]:
     """Yield the calls on a stack for which there is a faster way.
 
@@ -124,6 +128,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_pair_fill(levels),
     )
     yield from filter(None, found)
-    yield from find_padded_batches(levels)
-    yield from find_unused_weights(levels)
-    yield from find_odd_sizes(levels)
+    for path, file in {level.frame.file: level.file for level in levels}.items():
+        for search in _IN_FILES:
+            yield from search(path, file)
