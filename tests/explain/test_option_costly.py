@@ -109,7 +109,7 @@ def test_words_of_the_source_are_in_the_sentence():
     call = CostlyOption(name="slow_length", at=transform, lines=(transform,), words=words)
     finding = found(option_costly, made(seen((transform,), 60.0), options=(call,)))
     assert finding.sentence.startswith(
-        "The call `np.fft.rfft(x, n)` at train.py:36 has the length 186007, which is a prime number"
+        "The call `np.fft.rfft(x, n)` at train.py:36 transforms arrays of the length 186007, which is a prime number"
     )
     assert "At line 35, write `n = next_fast_len(a, True)` instead of `n = a`" in finding.action
 
@@ -333,8 +333,8 @@ class TestHashes:
     def test_names_the_hash_and_the_search(self):
         finding = found(option_costly, self.made(40.0, 3.0))
         assert finding.sentence == (
-            "The line `return hash(self.x + self.y)` at train.py:17 gives many objects that are "
-            "not equal the same hash. Each search in a set or dictionary then compares the object "
+            "The line `return hash(self.x + self.y)` at train.py:17 gives the same hash to many "
+            "different objects. Each search in a set or dictionary then compares the object "
             "with many others. Searching in sets and dictionaries took 63 % of the run time, "
             "mostly at train.py:14."
         )
