@@ -109,7 +109,8 @@ def test_words_of_the_source_are_in_the_sentence():
     call = CostlyOption(name="slow_length", at=transform, lines=(transform,), words=words)
     finding = found(option_costly, made(seen((transform,), 60.0), options=(call,)))
     assert finding.sentence.startswith(
-        "The call `np.fft.rfft(x, n)` at train.py:36 transforms arrays of the length 186007, which is a prime number"
+        "The call `np.fft.rfft(x, n)` at train.py:36 transforms arrays of the length 186007, which "
+        "is a prime number"
     )
     assert "At line 35, write `n = next_fast_len(a, True)` instead of `n = a`" in finding.action
 
