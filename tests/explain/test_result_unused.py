@@ -7,9 +7,15 @@ import pytest
 
 from explain.program_parts import NODE, of_python, own, process, seen, watched
 from explain.scenario_parts import figures, found, judged
-from teho.explain.rules.cpu import array_cut_late, known_activity, result_unused, work_repeated
+from teho.explain.rules.cpu import (
+    array_cut_late,
+    known_activity,
+    option_costly,
+    result_unused,
+    work_repeated,
+)
 from teho.model.finding import Certainty, Severity
-from teho.model.in_source import Need, Repeated, Unneeded
+from teho.model.in_source import CostlyOption, Need, Repeated, Unneeded
 
 LOOP = own("for step in range(STEPS)", 68)
 CALL = own("order(v)", 70)
@@ -179,3 +185,17 @@ def test_a_condition_that_is_true_too_often():
         "The program uses the result only if `step % 100 == 0` (train.py:71), in 1 of 4 cases."
     )
     assert finding.action == "Change the condition at train.py:69 to `step % 100 == 0`."
+
+
+def test_an_option_in_an_unused_result_is_not_named_too():
+    words = dict.fromkeys(("file", "index", "new", "lines", "after"), "x")
+    option = CostlyOption(name="pairs_one_by_one", at=CALL, lines=(CALL,), words=words)
+    for unneeded, count in (((SELDOM,), 0), ((), 1)):
+        main = process(
+            seen((CALL,), 40.0),
+            unneeded=unneeded,
+            costly_options=(option,),
+            progress=(),
+            node=NODE,
+        )
+        assert len(judged(option_costly, watched(main))) == count

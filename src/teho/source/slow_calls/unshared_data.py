@@ -53,18 +53,21 @@ def find_unshared_data(levels: Sequence[Level], program: Program) -> CostlyOptio
         levels: the program's functions on the stack, the outermost first.
         program: the program.
     """
-    text = "\n".join({_text(level) for level in levels})
-    if not _WRAPS.search(text) or _OTHER_WAYS.search(text):
-        return None
     for number, level in enumerate(levels):
         for loop in level.loops():
             if not isinstance(loop.node, ast.For) or not _trains(loop):
                 continue
             made = _made(loop.node.iter, levels, number, program)
             if made is not None:
-                is_same = _is_same_data(made, levels, program)
+                is_same = _wraps_model(levels) and _is_same_data(made, levels, program)
                 return _found(made, loop, levels, number) if is_same else None
     return None
+
+
+def _wraps_model(levels: Sequence[Level]) -> bool:
+    """Return whether the files use `DistributedDataParallel`, and divide no data by themselves."""
+    text = "\n".join({_text(level) for level in levels})
+    return _WRAPS.search(text) is not None and _OTHER_WAYS.search(text) is None
 
 
 def _text(level: Level) -> str:
