@@ -43,8 +43,8 @@ def _lines(code: str) -> list[str]:
     """Return the lines of a piece of code: each statement, and the body of a function."""
     try:
         body = ast.parse(code).body
-    except SyntaxError:  # a command of the shell, or a part of a statement
-        return [code]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [code]  # a command of the shell, a part of a statement, or no text at all
     if not any(hasattr(one, "body") for one in body) and len(body) < 2:
         return [code]
     return [line for one in body for line in _lines_of(one, code)]
