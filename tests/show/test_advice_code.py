@@ -35,6 +35,8 @@ def test_statements_and_functions_are_blocks():
         "Use `.item()`, `.cpu()` and `print(loss)` seldom.",
         "Run `module load python; srun teho run -- python train.py`.",
         'Read `f["counts"][:]`; the file must be open.',
+        "Remove `x = '\udcff\x00'; y`.",
+        f"Remove `{'(' * 5000}`.",
         "",
     ],
 )
