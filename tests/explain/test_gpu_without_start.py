@@ -116,7 +116,7 @@ class TestDecides:
             gpu_decides_speed, made(importing(50.0), busy=after_imports(97.0), torch=TORCH)
         )
         assert "busy 97 % of the time after the start" in finding.sentence
-        assert "`teho profile --window 2s -- " in finding.action
+        assert "`teho profile --window 2s --with stack -- " in finding.action
         assert finding.regain_percent is None
 
     @pytest.mark.parametrize(

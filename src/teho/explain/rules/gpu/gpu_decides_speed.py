@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-
+from teho.explain.gpu_words import trace_command
 from teho.explain.rule import Findings, ProgramContext, Severity, chosen
-from teho.model.program import MainProcess
 
 RANK = 575
 SEVERITY = "remark"
@@ -14,8 +12,6 @@ THRESHOLDS = {
         90.0, "%", "a GPU that is idle for less than 10 % of the time waits for nothing else"
     ),
 }
-_LONGEST = 60
-"""Maximum length of a command that the advice repeats."""
 _PROFILED = ("torch", "jax")
 """Libraries whose profiler `teho profile` starts."""
 
@@ -26,8 +22,8 @@ def judge(context: ProgramContext) -> Findings:
     A busy GPU may still use slow kernels: a trace has their names and the lines that launch them.
     """
     for main in context.mains if context.gpus else ():
-        library = next((one for one in _PROFILED if one in main.process.libraries), "")
-        gpu = context.gpu_use(main) if library else None
+        is_profiled = any(one in main.process.libraries for one in _PROFILED)
+        gpu = context.gpu_use(main) if is_profiled else None
         if gpu is None or not gpu.during or gpu.busy_percent < context.limit("busy_percent"):
             continue
         if any(use.file for use in main.process.profiled):
@@ -39,16 +35,9 @@ def judge(context: ProgramContext) -> Findings:
             "(functions on the GPU) decide the speed of the program.",
             evidence=(gpu.evidence,),
             action=(
-                f"{_profile(context, main)} shows which kernels take the time, which lines launch "
-                "them, and whether they use the tensor cores."
+                f"{trace_command(context, main)} shows which kernels take the time, which lines "
+                "launch them, and whether they use the tensor cores."
             ),
         )
         return
     context.forget_lacks()
-
-
-def _profile(context: ProgramContext, main: MainProcess) -> str:
-    command = shlex.join(context.run.command)
-    what = command if len(command) <= _LONGEST else "COMMAND"
-    when = "--steps 20:25" if main.process.progress else "--window 2s"
-    return f"`teho profile {when} -- {what}`"

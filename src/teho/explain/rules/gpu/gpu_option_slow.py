@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from teho.explain.gpu_words import trace_command
 from teho.explain.options import in_words, options_on_gpus
 from teho.explain.rule import (
     Certainty,
@@ -41,10 +42,6 @@ THRESHOLDS = {
         "DCGM's manual: if the SM activity is below 50 %, the program probably uses the GPU badly",
     ),
 }
-_PROOF = (
-    " To see what it saves, run the program with and without this change: `teho compare`. "
-    "`teho profile --steps 20:25 -- COMMAND` names the kernels."
-)
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -69,7 +66,7 @@ def judge(context: ProgramContext) -> Findings:
                     Evidence("option or call", f"{first.short_place}  {first.short_text}"),
                 ),
                 judged_by=[f"{option.gpu}_percent"],
-                action=_action(option, places),
+                action=_action(context, main, option, places),
                 regain_percent=(option.regain[0] * mean, option.regain[1] * mean),
                 certainty=Certainty(option.certainty or "possible"),
             )
@@ -99,6 +96,13 @@ def _shown(
     )
 
 
-def _action(option: Option, places: Sequence[CostlyOption]) -> str:
+def _action(
+    context: ProgramContext, main: MainProcess, option: Option, places: Sequence[CostlyOption]
+) -> str:
     action = in_words(option.advice, [one.at for one in places], places[0].words)
-    return action if option.certainty == "likely" else f"{action}{_PROOF}"
+    if option.certainty == "likely":
+        return action
+    return (
+        f"{action} To see what it saves, run the program with and without this change: `teho "
+        f"compare`. {trace_command(context, main)} names the kernels."
+    )
