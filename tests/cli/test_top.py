@@ -196,7 +196,8 @@ def test_when_the_run_ends_its_last_frame_stays_with_the_verdict(home: Path) -> 
             assert "values by connection" not in screen(tmux)
             keys(tmux, "Enter")
             wait_for(lambda: "at the end of the run" in screen(tmux))
-            assert "sleep 120" in screen(tmux)  # the processes of the last sample
+            # The processes of the last sample. The terminal draws a screen piece by piece.
+            wait_for(lambda: "sleep 120" in screen(tmux))
 
 
 def test_textual_is_loaded_only_for_the_screen() -> None:

@@ -494,6 +494,22 @@ def test_an_older_sample_does_not_replace_a_newer_one(run: Path) -> None:
     viewer.close()
 
 
+def test_if_the_last_sample_is_after_the_end_its_processes_are_kept(run: Path) -> None:
+    """The program may end between two samples, and then only the later one had the processes."""
+    sleeps = ProcessNow(pid=7, parent=1, command="sleep 120", resident_bytes=1, threads=1)
+    viewer, publisher = Viewer(run, [node()]), Publisher(run, HERE, 1)
+    publisher.read_leases(time.monotonic())
+    publish_until_received(publisher, viewer, "connection", [sleeps])
+    last_s = viewer.newest[HERE].sample.elapsed_s
+    viewer.end({HERE: last_s})
+    assert HERE not in viewer.newest  # its other values are of the time after the end
+    publisher.publish(sample(last_s - 0.5), time.monotonic())  # it has no processes, as a row
+    wait_for(lambda: viewer.poll(0.05) or HERE in viewer.newest)
+    assert viewer.newest[HERE].processes == [sleeps]
+    viewer.close()
+    publisher.close()
+
+
 def test_the_lease_of_a_killed_viewer_is_deleted(run: Path) -> None:
     host = os.uname().nodename
     dead, other = lease(run, f"{host}-4194305-aa.json"), lease(run, "elsewhere-4194305-aa.json")

@@ -94,6 +94,8 @@ class Viewer:
         self._listener: socket.socket | None = None
         self._connected: dict[str, _Connection] = {}
         self._open: set[_Connection] = set()
+        self._processes: dict[str, Sequence[ProcessNow]] = {}
+        """Node -> its newest known processes, also if the sample that had them is dropped."""
         self._read_s: dict[str, float] = {}
         self._ends_s: Mapping[str, float] = {}
         self._ages = FileAges()
@@ -265,9 +267,14 @@ class Viewer:
             return
         if known is not None and self._is_after_end(sample):
             return
-        before, processes = (known.sample, known.processes) if known else (None, ())
+        if sample.processes:
+            self._processes[sample.node] = sample.processes
         self.newest[sample.node] = Received(
-            sample, time.monotonic() - age_s, before, way, sample.processes or processes
+            sample,
+            time.monotonic() - age_s,
+            known.sample if known else None,
+            way,
+            self._processes.get(sample.node, ()),
         )
 
     def _read_recording(self, node: Node) -> None:
