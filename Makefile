@@ -34,7 +34,9 @@ test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 # During the check, on the other core, pytest compiles the tests once, and not in each worker.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q --collect-only >/dev/null 2>&1 & \
 	  $(MAKE) --no-print-directory check; found=$$?; wait; exit $$found
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
+# Exit code 1: some tests failed. Then, and only then, they may run once more, alone.
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --cache-clear --dist loadfile --no-loadscope-reorder || \
+	  { [ $$? = 1 ] && $(BIN)/python tests/once_more.py; }
 
 check: .venv/dev  ## Style, types, layers, and Python 3.8 where it is needed: seconds.
 	$(BIN)/ruff check
