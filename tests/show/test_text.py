@@ -145,6 +145,33 @@ def test_wide_table_continues_below_with_its_leading_columns():
     assert all(f"{i}.0" in text for i in range(9))
 
 
+def test_a_place_that_is_cut_keeps_its_line_number():
+    columns = Column(key="line", label="Line"), Column(key="x", label="x")
+    row = {"line": "a_program_with_a_very_long_name.py:1234", "x": "short"}
+    assert "a_program_with_a_ver…:1234  short" in render(table(*columns, rows=(row,)))
+
+
+def test_if_a_table_does_not_fit_its_most_important_rows_are_shown():
+    columns = (
+        Column(key="name", label="name"),
+        Column(key="spare", label="spare", spare=True),
+        Column(key="x", label="x", unit="W", decimals=0),
+    )
+    rows = tuple({"name": f"row {i}", "spare": f"s{i}", "x": float(i)} for i in range(60))
+    long = Table(key="t", title="Long", columns=columns, rows=rows, few=(40, 7, 50))
+
+    def shown(rows_above: int, detail: str = "default") -> list[str]:
+        above = Table(key="a", title="Above", columns=columns, rows=rows[:rows_above])
+        text = render(views.base(facts=(), tables=(above, long)), detail=detail)
+        assert ("“Long” (whole)" in text) is (detail == "default")
+        return re.findall(r"^(row \d+) +(?:s\d+ +)?\d+$", text[text.index("\nLong") :], re.MULTILINE)
+
+    assert shown(2) == ["row 7", "row 40", "row 50"]
+    # With less room, the least important of them is left out too.
+    assert shown(22) == ["row 7", "row 40"]
+    assert len(shown(2, "why")) == len(rows)  # with the spare column
+
+
 def test_table_without_rows_is_left_out():
     assert "T" not in render(table(Column(key="x", label="x"), rows=())).split()
 

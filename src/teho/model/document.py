@@ -97,6 +97,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     is first."""
     shown: tuple[int, ...] = ()
     """Indices in `rows` of the rows to show if there is little room; empty: all rows are shown."""
+    few: tuple[int, ...] = ()
+    """Indices in `rows` of the most important rows, most important first, for a screen on which the
+    table does not fit; empty: such a table is left out."""
     rest: str = ""
     """A line about the other rows, such as `and 58 more similar nodes: GPU busy 91 % to 95 %`."""
     level: Level = "default"

@@ -62,8 +62,8 @@ class _Block(NamedTuple):
     """Name in the line about parts that are left out."""
     keep: bool = False
     """Whether it is printed even if the screen is full."""
-    shorter: list[Text] | None = None
-    """Fewer lines for a screen that is nearly full."""
+    shorter: Iterable[list[Text]] = ()
+    """Fewer and fewer lines, for a screen that is nearly full. They can be read once."""
 
 
 def render_text(document: Document, *, width: int, color: bool, detail: Detail = "default") -> str:
@@ -98,11 +98,11 @@ def _default(document: Document, width: int) -> Iterator[list[Text]]:
         lines = block.lines
         # The block below the verdict is the answer: it is printed even if it is long.
         if number > 1 and not block.keep and left <= len(lines):
-            if not block.shorter or left <= len(block.shorter):
+            lines = next((shorter for shorter in block.shorter if len(shorter) < left), [])
+            if not lines:
                 dropped.append(_quoted(block.name))
                 continue
-            dropped.append(f"{_quoted(block.name)} (all columns)")
-            lines = block.shorter
+            dropped.append(f"{_quoted(block.name)} (whole)")
         left -= 0 if block.keep else len(lines) + 1
         yield lines
     dropped += _folded(document)
@@ -168,7 +168,7 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
             if isinstance(document, Report) and not is_full:
                 shown = msgspec.structs.replace(shown, note="")
             lines = _table(shown, width, is_full=is_full)
-            shorter = None if is_full else _table(shown, width, is_full=False, is_short=True)
+            shorter = () if is_full else _shorter(shown, width)
             yield _Block(lines, plain(table.title), shorter=shorter)
     yield from _lists(document, width, ("default", *["why"] * is_full), is_full=is_full)
     for roofline in document.rooflines:
@@ -319,6 +319,16 @@ def _whole(sentence: str) -> list[Text]:
     for piece in pieces:
         piece.no_wrap = "`" in piece.plain
     return pieces
+
+
+def _shorter(table: Table, width: int) -> Iterator[list[Text]]:
+    """Yield a table without some columns, then also with fewer and fewer rows."""
+    yield _table(table, width, is_full=False, is_short=True)
+    columns = tuple(column for column in table.columns if not column.spare)
+    for count in range(len(table.few), 1, -1):
+        shown = tuple(sorted(table.few[:count]))
+        few = msgspec.structs.replace(table, columns=columns, shown=shown, rest="")
+        yield _table(few, width, is_full=False, is_short=True)
 
 
 def _table(table: Table, width: int, *, is_full: bool, is_short: bool = False) -> list[Text]:

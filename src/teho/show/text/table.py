@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
@@ -26,6 +27,7 @@ __all__ = ["table_lines"]
 _GAP = "  "
 _LEAST_NAME = 8
 """Width up to which a name is cut in a short report."""
+_LINE_NUMBER = re.compile(r":\d{1,6}$")
 _LEAST = 20
 """Width up to which a cell is never cut."""
 
@@ -108,7 +110,8 @@ def _lay(
         if len(laid) == len(columns) - 1:
             # The last column takes the rest of the line, unless little is left.
             most = width - _span(laid) - len(_GAP)
-            if most < max(_LEAST, _longest_word(column, table, places)):
+            # A cell that is cut has no words to keep whole.
+            if most < (max(_LEAST, _longest_word(column, table, places)) if is_full else _LEAST):
                 most = max(width - _span(_keys(laid, width)) - len(_GAP), 8)
         laid.append(_Laid(column, table, places, most, is_full=is_full))
     return laid
@@ -136,7 +139,12 @@ def _fitting(
 
 
 def _shortened(text: str, most: int) -> str:
-    return text if cell_len(text) <= most else set_cell_size(text, most - 1).rstrip() + "…"
+    """Cut a text; a place in a file, such as `train.py:52`, keeps its line number."""
+    if cell_len(text) <= most:
+        return text
+    number = _LINE_NUMBER.search(text)
+    end = number[0] if number else ""
+    return set_cell_size(text, max(0, most - 1 - len(end))).rstrip() + "…" + end
 
 
 def _longest_word(column: Column, table: Table, places: Sequence[int]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from teho.explain.lines import own_lines, sections_s, share_interval
 from teho.model.document import Cell, Column, Table
@@ -16,6 +16,8 @@ __all__ = ["NOT_SAMPLED", "is_partly_sampled", "time_tables"]
 _LEAST_PERCENT = 1.0
 """Smaller shares of the time are left out."""
 _MOST_LINES = 12
+_FEW_LINES = 4
+"""Lines that are shown if not all of them fit on the screen."""
 NOT_SAMPLED = "not sampled"
 """Activity of the time before the first sample and after the last one."""
 _NOT_SAMPLED_NOTE = (
@@ -150,16 +152,25 @@ def _line_table(process: WatchedProcess) -> Table | None:
         title="Lines of the program",
         columns=(
             Column(key="line", label="Line"),
-            Column(key="total_percent", label="Total", unit="%", decimals=0),
+            Column(key="total_percent", label="Total", unit="%", decimals=0, spare=True),
             Column(key="share_percent", label="Self", unit="%", decimals=0),
-            Column(key="interval", label="95 % CI"),
+            Column(key="interval", label="95 % CI", spare=True),
             *([Column(key="change", label="First → last quarter")] if changes else []),
             Column(key="code", label="Code"),
             Column(key="doing", label="Activity", aside=True),
         ),
         rows=tuple(rows),
+        few=_longest(rows),
         note=_LINES_NOTE + (_CHANGE_NOTE if changes else ""),
     )
+
+
+def _longest(rows: Sequence[dict[str, Cell]]) -> tuple[int, ...]:
+    """Return the rows of the lines with the most time of their own, longest first."""
+    own = {
+        at: share for at, row in enumerate(rows) if isinstance(share := row["share_percent"], float)
+    }
+    return tuple(sorted(own, key=lambda at: -own[at])[:_FEW_LINES])
 
 
 _LINES_NOTE = (
