@@ -67,12 +67,6 @@ class JobUse(msgspec.Struct, frozen=True, kw_only=True):
         means = self.gpu_means
         return sum(means) / len(means) if means else None
 
-    @property
-    def gpu_hours_busy(self) -> float | None:
-        """GPU-hours in which a kernel ran; None: not known."""
-        busy = self.gpu_busy_percent
-        return None if busy is None else self.gpu_hours * busy / 100
-
 
 def use_of(
     job: AccountedJob,
