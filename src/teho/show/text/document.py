@@ -326,8 +326,7 @@ def _shorter(table: Table, width: int) -> Iterator[list[Text]]:
     yield _table(table, width, is_full=False, is_short=True)
     columns = tuple(column for column in table.columns if not column.spare)
     for count in range(len(table.few), 1, -1):
-        shown = tuple(sorted(table.few[:count]))
-        few = msgspec.structs.replace(table, columns=columns, shown=shown, rest="")
+        few = msgspec.structs.replace(table, columns=columns, shown=table.few[:count], rest="")
         yield _table(few, width, is_full=False, is_short=True)
 
 
