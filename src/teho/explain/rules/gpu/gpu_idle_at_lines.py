@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from teho.explain.gpu_lines import GpuLines, gpu_lines
 from teho.explain.kinds import DEEP_GPU
+from teho.explain.nouns import noun_of
 from teho.explain.options import OptionTime, in_words
 from teho.explain.rule import (
     Certainty,
@@ -88,8 +89,8 @@ def _found(
     share = min(100.0, 100 * time.wall_s / lines.working_s)
     of_run = min(100.0, 100 * time.wall_s / wall_s)
     slow = time.lines[0][0] if time.lines else at
-    noun = "loop" if option.name.startswith("loop_") else "call"
-    is_far = (slow.file, slow.line) != (at.file, at.line) and noun == "call"
+    noun = noun_of(at.text)
+    is_far = (slow.file, slow.line) != (at.file, at.line) and noun != "loop"
     where = f", mostly at {slow.short_place}" if is_far else ""
     least, most = (part * of_run for part in option.regain)
     if gpu.busy_percent < context.limit("busy_percent") and gpu.idle_percent < most:
