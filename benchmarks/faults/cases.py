@@ -49,7 +49,6 @@ TIME_CAUSES = (
     "gpu_tensor_cores_idle",
     "matrix_sizes_unaligned",
     "convolutions_searched_again",
-    "gpu_option_slow",
     "images_channels_first",
     "double_precision",
     "gpu_never_used",

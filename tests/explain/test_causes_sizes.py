@@ -22,7 +22,6 @@ from teho.explain.policy import load_policy
 from teho.explain.rules.cpu import double_precision
 from teho.explain.rules.gpu import (
     convolutions_searched_again,
-    gpu_option_slow,
     images_channels_first,
     matrix_sizes_unaligned,
 )
@@ -333,67 +332,6 @@ class TestDoublesOnGpus:
     @pytest.mark.parametrize(("parameters", "count"), [(9_999, 0), (10_000, 1)])
     def test_a_model_with_few_parameters(self, parameters, count):
         assert len(judged(double_precision, self.made(parameters=parameters))) == count
-
-
-ATTENTION = Frame(
-    "/home/ada/env/lib/python3.11/site-packages/torch/nn/modules/activation.py",
-    "MultiheadAttention.forward", 0, "",
-)  # fmt: skip
-WEIGHTS = CostlyOption(
-    name="attention_weights_unused",
-    at=own("self.attention(x, x, x)", 31),
-    lines=(),
-    words={"new": "self.attention(x, x, x, need_weights=False)"},
-)
-DETERMINISTIC = CostlyOption(
-    name="deterministic", at=own("torch.use_deterministic_algorithms(True)", 5), lines=()
-)
-BLOCKING = CostlyOption(
-    name="kernels_awaited", at=own('os.environ["CUDA_LAUNCH_BLOCKING"] = "1"', 3), lines=()
-)
-
-
-class TestOptionsOnGpus:
-    @staticmethod
-    def made(option, busy=95.0, active=90.0, **facts):
-        stack = seen((ATTENTION, own("self.attention(x, x, x)", 31)), 1.0)
-        one = process(stack, torch=ON_GPU | facts, costly_options=(option,))
-        return watched(one, parts=[part(busy, gpu_sm_active_percent=active)])
-
-    def test_unused_weights(self):
-        finding = found(gpu_option_slow, self.made(WEIGHTS))
-        assert finding.certainty is Certainty.POSSIBLE
-        assert finding.sentence == (
-            "`self.attention(x, x, x)` at train.py:31 also computes the attention weights, which "
-            "the program does not use: PyTorch then cannot use its fused attention. The GPU was "
-            "busy 95 % of the time after the start."
-        )
-        assert finding.action.startswith(
-            "At train.py:31, write `self.attention(x, x, x, need_weights=False)`."
-        )
-        assert finding.regain_percent == (0.0, 38.0)
-
-    @pytest.mark.parametrize(("active", "count"), [(49.9, 1), (50.0, 0)])
-    def test_deterministic_sums_need_idle_multiprocessors(self, active, count):
-        made = self.made(DETERMINISTIC, busy=100.0, active=active)
-        assert len(judged(gpu_option_slow, made)) == count
-
-    def test_a_debug_mode_is_likely(self):
-        finding = found(gpu_option_slow, self.made(BLOCKING, busy=20.0))
-        assert finding.certainty is Certainty.LIKELY
-        assert "teho compare" not in finding.action
-
-    @pytest.mark.parametrize(
-        ("option", "changes"),
-        [
-            (WEIGHTS, {"busy": 49.0}),
-            (BLOCKING, {"busy": 9.0}),
-            (WEIGHTS, {"devices": ["cpu"]}),
-            (msgspec.structs.replace(WEIGHTS, name="attention_not_fused"), {}),
-        ],
-    )
-    def test_look_alikes(self, option, changes):
-        assert judged(gpu_option_slow, self.made(option, **changes)) == []
 
 
 class TestImages:

@@ -1,7 +1,8 @@
-"""Calls in the source that make the work of the GPU slow, with what the GPU must show."""
+"""Calls and options that make the work of the GPU slow, with what the GPU must show."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from explain.program_parts import NODE, of_library, own, process, seen, watched
@@ -32,11 +33,12 @@ WORDS = {
 }  # fmt: skip
 
 
-def made(name, *stacks, busy=90.0, text="f(x)", lines=(), progress=(), **signals):
+def made(name, *stacks, busy=90.0, text="f(x)", lines=(), devices=None, **signals):
     """Return a run in whose source a call was found, and the GPU that it used."""
     at = own(text, 31, "main")
     call = CostlyOption(name=name, at=at, lines=tuple(lines), words=WORDS[name])
-    one = process(*stacks, costly_options=(call,), progress=progress)
+    facts = {"torch": {"devices": devices}} if devices else {}
+    one = process(*stacks, costly_options=(call,), progress=(), **facts)
     return watched(one, parts=node(gpus=[gpu(busy, **{**FEW, **signals})]))
 
 
@@ -108,6 +110,11 @@ class TestMatrices:
         )
         given = watched(process(seen((QR,), 74.0), costly_options=(call,)))
         assert judged(gpu_call_slow, given) == []
+
+    @pytest.mark.parametrize(("devices", "count"), [(["cpu"], 0), (["cuda:0"], 1)])
+    def test_a_model_on_the_cpu(self, devices, count):
+        given = made("qr_one_by_one_torch", seen((QR,), 74.0), lines=[QR], devices=devices)
+        assert len(judged(gpu_call_slow, given)) == count
 
 
 class TestIndices:
@@ -182,6 +189,99 @@ class TestHostArrays:
         finding = found(gpu_call_slow, made("host_arrays_launched", launch, lines=[self.LAUNCH]))
         assert finding.certainty is Certainty.LIKELY
         assert "write `d_hours = cuda.to_device(hours)` before the loop at line 9" in finding.action
+
+
+ATTENTION = of_library("torch/nn/modules/activation.py", "MultiheadAttention.forward")
+WEIGHTS = CostlyOption(
+    name="attention_weights_unused",
+    at=own("self.attention(x, x, x)", 31),
+    words={"new": "self.attention(x, x, x, need_weights=False)"},
+)
+DETERMINISTIC = CostlyOption(
+    name="deterministic", at=own("torch.use_deterministic_algorithms(True)", 5)
+)
+BLOCKING = CostlyOption(
+    name="kernels_awaited", at=own('os.environ["CUDA_LAUNCH_BLOCKING"] = "1"', 3)
+)
+
+
+class TestOptions:
+    @staticmethod
+    def made(*options, busy=95.0, active=90.0, devices=("cuda:0",), stacks=(), power_w=300.0):
+        stack = seen((ATTENTION, own("self.attention(x, x, x)", 31)), 1.0)
+        facts = {"cuda": "13.0", "devices": list(devices)}
+        one = process(stack, *stacks, torch=facts, costly_options=options)
+        signals = {"gpu_sm_active_percent": active, "gpu_power_w": power_w}
+        return watched(one, parts=[NodePart(NODE, gpus=[gpu(busy, **signals)], power_limit_w=700)])
+
+    def test_unused_weights(self):
+        finding = found(gpu_call_slow, self.made(WEIGHTS))
+        assert (finding.severity, finding.certainty) == (Severity.WARNING, Certainty.POSSIBLE)
+        assert finding.sentence == (
+            "The call `self.attention(x, x, x)` at train.py:31 also computes the attention "
+            "weights, which the program does not use: PyTorch then cannot use its fused attention. "
+            "From its first work to its last, the GPU was busy 95 % of the time."
+        )
+        assert finding.action == (
+            "At train.py:31, write `self.attention(x, x, x, need_weights=False)`. The results stay "
+            "the same except for rounding. To see what it saves, run the program with and without "
+            "this change: `teho compare`. `teho profile --steps 20:25 --with stack -- "
+            "./train --epochs 90` names the kernels."
+        )
+        assert finding.regain_percent == (0.0, pytest.approx(38.0))
+
+    @pytest.mark.parametrize(("active", "count"), [(49.9, 1), (50.0, 0)])
+    def test_deterministic_sums_need_idle_multiprocessors(self, active, count):
+        given = self.made(DETERMINISTIC, busy=100.0, active=active)
+        assert len(judged(gpu_call_slow, given)) == count
+
+    @pytest.mark.parametrize(("power_w", "count"), [(174.0, 1), (175.0, 0)])
+    def test_deterministic_sums_by_the_power(self, power_w, count):
+        given = self.made(DETERMINISTIC, busy=100.0, active=UNSUPPORTED, power_w=power_w)
+        assert len(judged(gpu_call_slow, given)) == count
+
+    def test_a_debug_mode_is_likely(self):
+        finding = found(gpu_call_slow, self.made(BLOCKING, busy=20.0))
+        assert finding.sentence.startswith("The setting `os.environ[")
+        assert finding.certainty is Certainty.LIKELY
+        assert "teho compare" not in finding.action
+        assert finding.thresholds[1:] == (gpu_call_slow.THRESHOLDS["used_percent"],)
+
+    @pytest.mark.parametrize(
+        ("option", "changes"),
+        [
+            (WEIGHTS, {"busy": 49.0}),
+            (BLOCKING, {"busy": 9.0}),
+            (WEIGHTS, {"devices": ["cpu"]}),
+            (msgspec.structs.replace(WEIGHTS, name="attention_not_fused"), {}),
+        ],
+    )
+    def test_look_alikes(self, option, changes):
+        assert judged(gpu_call_slow, self.made(option, **changes)) == []
+
+    def test_several_options_but_only_one_call_that_explains_the_loss(self):
+        decompose, index = (
+            CostlyOption(name=name, at=own(text, line), lines=(own(text, line),), words=WORDS[name])
+            for name, text, line in (
+                ("qr_one_by_one_torch", "torch.linalg.qr(v)", 45),
+                ("parameter_indexed", "self.kinds[z]", 52),
+            )
+        )
+        options = decompose, index, WEIGHTS, DETERMINISTIC
+        stacks = [seen((index.at,), 30.0), seen((decompose.at,), 20.0)]
+        given = self.made(*options, active=1.0, stacks=stacks)
+        sentences = [one.sentence for one in judged(gpu_call_slow, given)]
+        assert [one.partition(" at ")[0] for one in sentences] == [
+            "The expression `self.kinds[z]`",
+            "The call `torch.use_deterministic_algorithms(True)`",
+            "The call `self.attention(x, x, x)`",
+        ]
+
+    def test_what_may_save_nothing_mutes_nothing(self):
+        given = self.made(DETERMINISTIC, active=20.0)
+        (finding,) = judged(gpu_call_slow, given)
+        assert not finding.mutes
+        assert "gpu_decides_speed" in kinds_of(given)
 
 
 def test_it_comes_before_what_the_gpu_shows():

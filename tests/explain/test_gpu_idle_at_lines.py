@@ -7,6 +7,8 @@ import pytest
 from explain.program_parts import of_library, own, process, seen, watched
 from explain.program_scenarios import node
 from explain.scenario_parts import UNSUPPORTED, figures, found, gpu, judged, kinds_of
+from teho.explain.judge import judge_by
+from teho.explain.policy import load_policy
 from teho.explain.rules.cpu import option_costly
 from teho.explain.rules.gpu import gpu_idle_at_lines
 from teho.explain.rules.job import evaluation_long
@@ -116,6 +118,16 @@ def test_a_search_tree_is_not_advised_for_arrays_of_the_gpu():
     assert judged(option_costly, made(stack, options=(ON_HOST, NEAREST))) == []
     (finding,) = judged(option_costly, made(stack, options=(NEAREST,)))
     assert finding.action.startswith("If the points have at most about 20 columns, write ")
+
+
+def test_a_threshold_of_the_user_also_counts_for_other_rules(tmp_path):
+    file = tmp_path / "site.toml"
+    file.write_text("[gpu_idle_at_lines]\nbusy_percent = 10\n")
+    policy = load_policy(file)
+    given = made(seen((CDIST,), 40.0), busy=14.0, options=(ON_HOST, NEAREST))
+    assert judge_by(gpu_idle_at_lines, *given, policy) == []
+    (finding,) = judge_by(option_costly, *given, policy)
+    assert "cdist(query, known)" in finding.sentence
 
 
 def test_the_reason_for_a_long_evaluation():

@@ -30,7 +30,15 @@ from explain.scenario_parts import (
     untouched_gpu,
 )
 from explain.scenarios import SCENARIOS, missing_signals
-from teho.explain import context, good_use, outliers, program_context, roofline, rules
+from teho.explain import (
+    context,
+    good_use,
+    gpu_lines,
+    outliers,
+    program_context,
+    roofline,
+    rules,
+)
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
 from teho.explain.registry import RULES, in_judging_order, mutes_of
@@ -366,8 +374,10 @@ class TestRegistry:
             if kind in {DIGEST, GOOD_USE, OUTLIERS, PRESENT, ROOFLINE, SMALL_FILES}:
                 continue
             own = shared if kind == EVERY_RULE else sources[kind]
+            if kind == gpu_lines.KIND:
+                own += inspect.getsource(gpu_lines)
             for name in limits:
-                read = rf'limit\("{name}"\)|Level\(Severity.\w+, \w+, "{name}"\)'
+                read = rf'limit\("{name}"(, KIND)?\)|Level\(Severity.\w+, \w+, "{name}"\)'
                 assert re.search(read, own + shared), f"{kind}.{name}"
 
     def test_one_new_file_is_a_new_rule(self, tmp_path):

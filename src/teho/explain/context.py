@@ -106,11 +106,13 @@ class RuleContext:
         thresholds: Mapping[str, Threshold],
         certainty: Certainty = Certainty.LIKELY,
         bins_at_work: BinsAtWork | None = None,
+        of_rules: Mapping[str, Mapping[str, Threshold]] | None = None,
     ) -> None:
         self.kind = kind
         self.run = run
         self.summary = summary
         self.thresholds = thresholds
+        self._of_rules = of_rules or {}
         self.certainty = certainty
         self.own_thresholds = [name for name in thresholds if name not in SHARED[EVERY_RULE]]
         self.mains = summary.program.mains if summary.program else ()
@@ -138,9 +140,9 @@ class RuleContext:
         node = self.run.node(node_name)
         return covered_s / (node.period_s if node else self.run.period_s)
 
-    def limit(self, name: str) -> float:
-        """Return the value of one of the rule's thresholds, in the unit of the threshold."""
-        return self.thresholds[name].value
+    def limit(self, name: str, rule: str = "") -> float:
+        """Return the value of a threshold of this rule or of another one, in its unit."""
+        return (self._of_rules[rule] if rule else self.thresholds)[name].value
 
     def stat(self, place: Place, metric: str) -> Stat | None:
         """Return a gauge's figures; None, and noted, if they are missing or cover too little."""

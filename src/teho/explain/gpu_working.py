@@ -8,6 +8,7 @@ from typing import NamedTuple, Union
 
 from teho.explain.places import NodeGpu
 from teho.explain.program_context import ProgramContext
+from teho.explain.time_bins import bins_of_work
 from teho.model.program import MainProcess
 
 __all__ = ["Working", "gpu_working"]
@@ -20,7 +21,6 @@ _POWER = "gpu_power_w"
 class Working(NamedTuple):
     """The time from the first to the last work of the busiest GPU of a process's node."""
 
-    gpu: NodeGpu
     seconds: float
     busy_percent: float
     active_percent: Union[float, None]
@@ -34,7 +34,9 @@ def gpu_working(
 ) -> Working | None:
     """Return how a GPU worked; None if none worked, or if its use is not known, which is noted.
 
-    The time before the first work is the start of the program, and no loss of the GPU.
+    The time before the first work is the start of the program, and no loss of the GPU. The first
+    and the last time bin with work count too, unlike in `TimeBins.working`: how long the GPU worked
+    is a figure here.
 
     Args:
         context: the run.
@@ -50,16 +52,15 @@ def _working(context: ProgramContext, gpu: NodeGpu, least: float) -> Working | N
     busy = context.series(gpu, _BUSY)
     if busy is None:
         return None
-    bins = [number for number, share in enumerate(busy) if share is not None and share >= least]
+    bins = bins_of_work([busy], least)
     if not bins:
         return None
-    first, end = bins[0], bins[-1] + 1
+    first, end = bins.start, bins.stop
     active: Sequence[float | None] = gpu.gpu.series.get(_ACTIVE, [])
     power = [one for one in gpu.gpu.series.get(_POWER, [])[first:end] if one is not None]
     limit_w = gpu.gpu.device.power_limit_w
     return Working(
-        gpu,
-        (end - first) * context.summary.bin_s,
+        len(bins) * context.summary.bin_s,
         fmean(one for one in busy[first:end] if one is not None),
         _active_while_busy(busy[first:end], active[first:end]),
         100 * fmean(power) / limit_w if power and limit_w else None,

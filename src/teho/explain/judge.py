@@ -50,7 +50,9 @@ def judge_by(
     """
     kind = kind_of(rule)
     certainty = getattr(rule, "CERTAINTY", Certainty.LIKELY)
-    context = ProgramContext(kind, run, summary, policy.of(kind), certainty, bins_at_work)
+    context = ProgramContext(
+        kind, run, summary, policy.of(kind), certainty, bins_at_work, policy.thresholds
+    )
     return context.outcome(rule.judge(context))
 
 

@@ -22,7 +22,6 @@ from teho.source.options.table import Option, costly_options
 __all__ = [
     "FoundOption",
     "OptionTime",
-    "found_of_rule",
     "in_words",
     "is_worth_naming",
     "lines_of_option",
@@ -72,7 +71,7 @@ class OptionTime(NamedTuple):
 
 
 class FoundOption(NamedTuple):
-    """An option that a rule judges by other signals than its time."""
+    """An option that is judged by the values of the GPU, and not by its time."""
 
     option: Option
     places: Sequence[Frame]
@@ -81,16 +80,14 @@ class FoundOption(NamedTuple):
     """Time of the lines that use it, on the main thread; 0 if they are on no stack."""
 
 
-def found_of_rule(main: MainProcess, rule: str) -> list[FoundOption]:
-    """Return the options that a rule judges, in the order of the table.
+def options_on_gpus(main: MainProcess) -> list[FoundOption]:
+    """Return the options that make the work of a GPU slow, in the order of the table.
 
-    Args:
-        main: the process.
-        rule: the kind of the rule.
+    If the table names functions that the option changes, one of them must be on a stack.
     """
     found = []
     for option, places in _options(main):
-        if option.rule == rule:
+        if option.gpu and (not option.files or _is_on_a_stack(option, main)):
             lines = frozenset(line for one in places for line in one.lines)
             seconds = sum(
                 seen.wall_s for seen in main.process.stacks if _executes(lines, seen.frames)
@@ -98,6 +95,10 @@ def found_of_rule(main: MainProcess, rule: str) -> list[FoundOption]:
             at = [one.at for one in places]
             found.append(FoundOption(option, at, places[0].words, seconds))
     return found
+
+
+def _is_on_a_stack(option: Option, main: MainProcess) -> bool:
+    return any(_is_in(option.name, seen.frames) for seen in main.process.stacks)
 
 
 def _executes(lines: frozenset[Frame], frames: Sequence[Frame]) -> bool:
@@ -164,21 +165,6 @@ def options_of_rule(main: MainProcess, rule: str) -> Iterator[tuple[str, Frame]]
         if option.rule == rule:
             at = [one.at for one in places]
             yield in_words(option.advice, at, places[0].words), at[0]
-
-
-def options_on_gpus(main: MainProcess) -> Iterator[tuple[Option, Sequence[CostlyOption]]]:
-    """Yield the options that make the work of a GPU slow, and their places.
-
-    Functions that the option changes must be on a stack. Their time is not known: on a GPU, the
-    time is at the line that waits for the result.
-    """
-    for option, places in _options(main):
-        if option.gpu and not option.rule and (not option.files or _is_on_a_stack(option, main)):
-            yield option, places
-
-
-def _is_on_a_stack(option: Option, main: MainProcess) -> bool:
-    return any(_is_in(option.name, seen.frames) for seen in main.process.stacks)
 
 
 def lines_of_option(main: MainProcess, name: str) -> frozenset[Frame]:

@@ -11,7 +11,7 @@ from teho.model.program import Doing, MainProcess
 from teho.model.run import Run
 from teho.model.summary import Summary
 
-__all__ = ["TimeBins"]
+__all__ = ["TimeBins", "bins_of_work"]
 
 
 class TimeBins(NamedTuple):
@@ -42,16 +42,11 @@ class TimeBins(NamedTuple):
             series: busy share of each GPU of its node, in %.
             least: from this share on, a bin has work.
         """
-        working = [
-            number
-            for number, values in enumerate(zip(*series, strict=False))
-            if any(value is not None and value >= least for value in values)
-        ]
-        start = self.start(main)
-        if not working or start is None:
+        bins, start = bins_of_work(series, least), self.start(main)
+        if not bins or start is None:
             return range(0)
-        first = max(working[0] + 1, start)
-        return range(first, max(first, working[-1]))
+        first = max(bins.start + 1, start)
+        return range(first, max(first, bins.stop - 1))
 
     def start(self, main: MainProcess) -> int | None:
         """Return the first time bin after imports and compiling; None if it is not known.
@@ -70,3 +65,18 @@ class TimeBins(NamedTuple):
         if node is None or node.started_s is None:
             return None
         return monotonic_s + offset_s(self.run, node) - node.started_s
+
+
+def bins_of_work(series: Sequence[Sequence[float | None]], least: float) -> range:
+    """Return the time bins from the first to the last with work; empty: no bin has work.
+
+    Args:
+        series: busy share of each GPU, in %.
+        least: from this share of one GPU on, a bin has work.
+    """
+    working = [
+        number
+        for number, values in enumerate(zip(*series, strict=False))
+        if any(value is not None and value >= least for value in values)
+    ]
+    return range(working[0], working[-1] + 1) if working else range(0)

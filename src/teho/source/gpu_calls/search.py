@@ -57,7 +57,7 @@ def find_gpu_calls(
     """
     frames = {frame for stack in stacks for frame in stack if not is_library(frame.file)}
     purity = Purity(program)
-    on_stacks = {one.name for one in costly_options() if not one.rule}
+    on_stacks = {one.name for one in costly_options() if not one.gpu}
 
     def is_training() -> bool:
         return any(not _TRAINS.isdisjoint(own.vocabulary[path]) for path in paths)

@@ -11,12 +11,10 @@ that is known before. The file `costly_options.toml` lists the options.
 
 from __future__ import annotations
 
-import ast
-import re
-
 import msgspec
 
 from teho.explain.gpu_lines import gpu_lines
+from teho.explain.nouns import noun_of
 from teho.explain.options import OptionTime, in_words, is_worth_naming, option_times
 from teho.explain.rule import (
     Certainty,
@@ -71,14 +69,6 @@ THRESHOLDS = {
 MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused", "product_on_one_core")
 MUTES_BECAUSE = "this finding names the option that costs the time"
 SAME_LOSS_AS = ("known_activity", "saving_often")
-_OPTION = re.compile(r"\w+=")
-"""Begin of an argument with its name."""
-_PART = re.compile(r"[\w.\[\]'\"]+\[.*\]")
-"""A part of an array."""
-_LINE = re.compile(r"return\b")
-"""Begin of a statement that a finding names as a whole line."""
-_CLAUSE = re.compile(r"(LIMIT|OFFSET) ")
-"""Begin of a clause of SQL."""
 _SEVERAL_WORKERS = 2
 _MOST = 0.5
 """Part of the time of an option that other options explain, from which it is not named too."""
@@ -172,13 +162,13 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
     why = option.why.format(**time.words) if has_words else option.why
     where = "" if is_there or slow is None else f", mostly at {slow.short_place}"
     finding = context.lost(
-        f"The {_noun(at.text)} `{at.short_text}` at {at.short_place} {why}. "
+        f"The {noun_of(at.text)} `{at.short_text}` at {at.short_place} {why}. "
         f"{capital(option.what)} took {share:.0f} % of the run time{where}.",
         share_percent=share,
         evidence=(
             Evidence("share of the run time spent on this work", share, "%"),
             Evidence("time spent on this work", time.wall_s, "s"),
-            Evidence(_noun(at.text), f"{at.short_place}  {at.short_text}"),
+            Evidence(noun_of(at.text), f"{at.short_place}  {at.short_text}"),
         ),
         action=in_words(option.advice, time.places, time.words),
         judged_by=["one_core_max"] if option.cores else [],
@@ -188,30 +178,3 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
         certainty=Certainty(option.certainty) if option.certainty else None,
     )
     return msgspec.structs.replace(finding, explains_loading=time.in_loading)
-
-
-def _noun(text: str) -> str:
-    """Return what an option is: `x=True` an option, `x = 3` a setting, and `f(x)` a call.
-
-    `LIMIT ? OFFSET ?` is a clause of a query, `x == y` a comparison, and `x[:, 3]` an expression.
-    """
-    if _is_call(text):
-        return "call"
-    if _PART.fullmatch(text):
-        return "expression"
-    if " == " in text:
-        return "comparison"
-    if _OPTION.match(text):
-        return "option"
-    if _CLAUSE.match(text):
-        return "clause"
-    if _LINE.match(text):
-        return "line"
-    return "setting" if " = " in text else "call"
-
-
-def _is_call(text: str) -> bool:
-    try:
-        return isinstance(ast.parse(text, mode="eval").body, ast.Call)
-    except SyntaxError:  # a long call is cut
-        return text.count("(") > text.count(")")

@@ -9,9 +9,9 @@ PyTorch or CuPy instead of one of NumPy or SciPy with arrays that were copied fr
 
 from __future__ import annotations
 
-from teho.explain.gpu_lines import THRESHOLDS as _OF_LINES
-from teho.explain.gpu_lines import GpuLines, LineLimits, gpu_lines
+from teho.explain.gpu_lines import GpuLines, gpu_lines
 from teho.explain.kinds import DEEP_GPU
+from teho.explain.nouns import noun_of
 from teho.explain.options import OptionTime, in_words
 from teho.explain.rule import (
     Certainty,
@@ -19,15 +19,32 @@ from teho.explain.rule import (
     Findings,
     Located,
     ProgramContext,
+    Threshold,
     chosen,
 )
+from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.wording import capital
 from teho.model.program import MainProcess
 
 RANK = 237
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    **_OF_LINES,
+    "busy_percent": chosen(
+        80.0,
+        "%",
+        "as in the rule waits_for_device: above this limit, the GPU has enough work; only if few "
+        "of its multiprocessors work, the lines still count",
+    ),
+    "sm_active_percent": Threshold(
+        25.0,
+        "%",
+        "KempnerPulse, a monitoring tool, reports a GPU that is busy for 40 % of the time or more "
+        "and has an SM activity below 25 %",
+    ),
+    "large_percent": chosen(
+        20.0, "%", "lines that take less than 2 s count only above this share of the working time"
+    ),
+    "large_min_s": TEN_SAMPLES,
     "explains_percent": chosen(
         33.0,
         "%",
@@ -56,13 +73,7 @@ SAME_LOSS_AS = ("evaluation_long", "option_costly", "known_activity")
 def judge(context: ProgramContext) -> Findings:
     """Find lines that leave the GPU idle, in the process that ran longest."""
     for main in context.mains[:1]:
-        limits = LineLimits(
-            busy_percent=context.limit("busy_percent"),
-            sm_active_percent=context.limit("sm_active_percent"),
-            large_percent=context.limit("large_percent"),
-            large_min_s=context.limit("large_min_s"),
-        )
-        lines = gpu_lines(context, main, limits)
+        lines = gpu_lines(context, main)
         if lines is None:
             continue
         context.forget_lacks()
@@ -78,8 +89,8 @@ def _found(
     share = min(100.0, 100 * time.wall_s / lines.working_s)
     of_run = min(100.0, 100 * time.wall_s / wall_s)
     slow = time.lines[0][0] if time.lines else at
-    noun = "loop" if option.name.startswith("loop_") else "call"
-    is_far = (slow.file, slow.line) != (at.file, at.line) and noun == "call"
+    noun = noun_of(at.text)
+    is_far = (slow.file, slow.line) != (at.file, at.line) and noun != "loop"
     where = f", mostly at {slow.short_place}" if is_far else ""
     least, most = (part * of_run for part in option.regain)
     if gpu.busy_percent < context.limit("busy_percent") and gpu.idle_percent < most:
