@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
 
@@ -261,21 +262,26 @@ def test_a_run_that_continues_is_no_longer_stuck(
 def test_a_costly_report_is_made_less_often(teho: Teho, monkeypatch: pytest.MonkeyPatch) -> None:
     teho("run", "--quiet", "--", "true")
     watcher = _Watcher(WatchPlan((), None), Settings(), LoadedRun.open("last").directory, 1)
-    assert watcher.is_due
+    assert watcher.is_due()
     clock, used = [900.0], iter([2.0, 5.0, 6.2])
     monkeypatch.setattr("teho.cli.run_watch.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(run_watch_module, "_cpu_s", lambda: next(used))
     watcher.check()  # imports what all reports need: this time does not count
     clock[0] = 911.0
-    assert watcher.is_due
+    assert watcher.is_due()
     clock[0] = 1000.0
     watcher.check()
     for later_s, is_due in ((21.0, False), (59.0, False), (61.0, True)):
         clock[0] = 1000.0 + later_s
-        assert watcher.is_due is is_due  # 1.2 s of CPU time in 60 s are 2 %
+        assert watcher.is_due() is is_due  # 1.2 s of CPU time in 60 s are 2 %
     # The notification about the time limit does not wait for the next report.
     watcher._limit_due_s, clock[0] = 1030.0, 1031.0
-    assert watcher.is_due
+    assert watcher.is_due()
+    # Neither does a run that may be stuck.
+    watcher._limit_due_s = float("inf")
+    for has_grown in (False, True):
+        watcher._stays = SimpleNamespace(have_grown=lambda: has_grown)  # type: ignore[assignment]  # noqa: B023
+        assert watcher.is_due() is has_grown
 
 
 def hanging(tmp_path: Path, action: str, *arguments: str) -> tuple[int, list[str], list[str]]:

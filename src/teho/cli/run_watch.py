@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from teho.model.finding import Finding
     from teho.model.run import Run
     from teho.show.loaded import LoadedRun
+    from teho.store.long_stays import LongStays
 
 __all__ = ["RunWatch", "StuckAction", "WatchPlan", "ended_notice", "read_action", "read_plan"]
 
@@ -136,7 +137,7 @@ def _watch(
     directory = Path(str(messages[0]["directory"]))
     watcher = _Watcher(plan, settings, directory, program_pid)
     while not wait_for([orders], _CHECK_S):
-        if not watcher.is_due:
+        if not watcher.is_due():
             continue
         try:
             watcher.check()
@@ -163,6 +164,8 @@ class _Watcher:
         self._notified_stuck_s = float("-inf")
         self._acted = False
         self._has_checked = False
+        self._stays: LongStays | None = None
+        """How long the main threads have stayed in their lines; None before the first report."""
         self._report_due_s = float("-inf")
         """Monotonic time of the next report."""
         self._has_notified_limit = False
@@ -172,21 +175,26 @@ class _Watcher:
         self._limit_due_s = float("inf")
         """Monotonic time of the notification about the time limit, if the limit is known."""
 
-    @property
     def is_due(self) -> bool:
-        """Whether it is time for a report, or whether the time limit is near."""
-        return time.monotonic() >= min(self._report_due_s, self._limit_due_s)
+        """Whether it is time for a report, the time limit is near, or the run may be stuck."""
+        if time.monotonic() >= min(self._report_due_s, self._limit_due_s):
+            return True
+        return self._stays is not None and self._stays.have_grown()
 
     def check(self) -> None:
         """Check the recording once."""
         from teho.show.loaded import LoadedRun
         from teho.show.report_pause import report_pause_s
+        from teho.store.long_stays import LongStays, living_mains
 
         began_s = _cpu_s()
         try:
             loaded = LoadedRun(self._directory, self._settings)
             self._check_limit(loaded)
             self._check_hang(loaded)
+            mains = living_mains(loaded.summary.program)
+            if self._stays is None or self._stays.mains != mains:
+                self._stays = LongStays(self._directory, mains)
         finally:
             # The first report costs more: it imports what all reports need.
             used_s = _cpu_s() - began_s if self._has_checked else 0.0
