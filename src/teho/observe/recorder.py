@@ -268,7 +268,7 @@ class Recorder:
                 for device, details in source.details().items()
             }
             processes = self._processes.read(self._tree.pids, now_s, gpus)
-            if self._stacks:
+            if self._stacks and self._spool and not self._spool.is_empty:
                 processes = with_lines(processes, self._stacks.lines(now_s))
             sample = LiveSample(
                 node=self._plan.node,
