@@ -168,6 +168,8 @@ class _Watcher:
         """How long the main threads have stayed in their lines; None before the first report."""
         self._report_due_s = float("-inf")
         """Monotonic time of the next report."""
+        self._action_due_s = float("inf")
+        """Monotonic time at which a stuck run has been stuck for as long as `--if-stuck` says."""
         self._has_notified_limit = False
         self._has_queried = False
         self._queried_limit_s: float | None = None
@@ -177,7 +179,8 @@ class _Watcher:
 
     def is_due(self) -> bool:
         """Whether it is time for a report, the time limit is near, or the run may be stuck."""
-        if time.monotonic() >= min(self._report_due_s, self._limit_due_s):
+        due_s = min(self._report_due_s, self._limit_due_s, self._action_due_s)
+        if time.monotonic() >= due_s:
             return True
         return self._stays is not None and self._stays.have_grown()
 
@@ -204,6 +207,7 @@ class _Watcher:
     def _check_hang(self, loaded: LoadedRun) -> None:
         finding = next((one for one in loaded.findings if one.kind == _STUCK), None)
         now_s = time.monotonic()
+        self._action_due_s = float("inf")
         if finding is None:
             self._stuck_s = None
             return
@@ -212,6 +216,8 @@ class _Watcher:
         stuck_for_s = now_s - self._stuck_s
         action = self._plan.action
         least_s = action.after_s if action else 0.0
+        if stuck_for_s < least_s:
+            self._action_due_s = self._stuck_s + least_s
         if stuck_for_s >= least_s and now_s - self._notified_stuck_s >= _AGAIN_S:
             self._notified_stuck_s = now_s
             self._notify(
