@@ -50,7 +50,7 @@ from big_report import generated
 from common import SCRIPTS, Figures, Row, installed, say, stub_environment
 from live_recorders import name_of
 from process_tree import tree_bytes, tree_cpu_s
-from recorder import cpu_s, recorder_pid, running
+from recorder import cpu_s, memory_bytes, recorder_pid, running
 from terminals import COLUMNS, LINES, in_terminal, plain
 
 _HERE = Path(__file__).parent
@@ -168,7 +168,7 @@ def measure(*, quick: bool) -> list[Row]:
         env = {**os.environ, "TEHO_HOME": str(home)}
         rows += live_frames.of_recording(home, env, 64)
         rows += live_frames.of_scheduler()
-    return [*rows, _watched_recorder(times)]
+    return [*rows, *_watched_recorder(times)]
 
 
 @contextlib.contextmanager
@@ -340,12 +340,13 @@ def _screen_rows(job: _Job, seen: _Screens) -> list[Row]:
 # A recorder
 
 
-def _watched_recorder(times: _Times) -> Row:
+def _watched_recorder(times: _Times) -> list[Row]:
     """Measure the recorder of one node with eight stub GPUs, without and with a viewer."""
     say("a recorder without and with a viewer")
     warm_s = min(times.warm_s, 12.0)
     teho = [str(SCRIPTS / "teho"), "run", "--quiet", "--", "sleep", "86400"]
     percent: dict[str, list[float]] = {"alone": [], "watched": []}
+    memory: dict[str, list[float]] = {"alone": [], "watched": []}
     with stub_environment() as env, running(teho, env):
         pid = recorder_pid(Path(env["TEHO_HOME"]))
         for name in ("alone", "watched") * times.periods:
@@ -357,11 +358,19 @@ def _watched_recorder(times: _Times) -> Row:
                 used_s, began_s = cpu_s(pid), time.monotonic()
                 time.sleep(times.period_s)
                 percent[name].append(100 * (cpu_s(pid) - used_s) / (time.monotonic() - began_s))
-    return Row(
-        what="recorder with eight GPUs while it is watched: CPU time, share of one core",
-        unit="%",
-        ours=Figures.of(*percent["watched"]),
-        peer="without a viewer",
-        theirs=Figures.of(*percent["alone"]),
-        budget=0.3,
-    )
+                memory[name].append(memory_bytes(pid)["Pss"] / 1e6)
+    begin = "recorder with eight GPUs while it is watched"
+    return [
+        Row(
+            what=f"{begin}: {what}",
+            unit=unit,
+            ours=Figures.of(*found["watched"]),
+            peer="without a viewer",
+            theirs=Figures.of(*found["alone"]),
+            budget=budget,
+        )
+        for what, unit, found, budget in (
+            ("CPU time, share of one core", "%", percent, 0.3),
+            ("memory (PSS)", "MB", memory, 80.0),
+        )
+    ]

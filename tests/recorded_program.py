@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,10 +17,13 @@ LONG_ENOUGH = ["sleep", "120"]
 
 @contextmanager
 def recorded(
-    home: Path, *options: str, environment: dict[str, str] | None = None
+    home: Path,
+    *options: str,
+    environment: dict[str, str] | None = None,
+    program: Sequence[str] = LONG_ENOUGH,
 ) -> Iterator[None]:
     """Record a program that waits, from its first rows on disk until the block ends."""
-    command = [*TEHO, "run", "-q", "--every", "200ms", *options, "--", *LONG_ENOUGH]
+    command = [*TEHO, "run", "-q", "--every", "200ms", *options, "--", *program]
     known = set(home.glob("runs/[!.]*"))
     process = subprocess.Popen(command, env={**os.environ, **(environment or {})})
     try:

@@ -17,7 +17,8 @@ import nvml_stub
 import pytest
 
 import teho as library
-from support import TEHO
+from support import TEHO, wait_for
+from teho.store.read import read_run
 
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 
@@ -254,6 +255,24 @@ def test_a_running_run_can_be_reported_on(teho, home: Path) -> None:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
     assert json.loads(teho("report", "--format", "json").stdout)["state"] == "finished"
+
+
+def test_a_signal_that_a_scheduler_repeats_does_not_end_the_recorder(home: Path) -> None:
+    process = subprocess.Popen([*TEHO, "run", "-q", "--every", "100ms", "--", "sleep", "30"])
+    try:
+        wait_for(lambda: list(home.glob("runs/[!.]*/live/*")))
+        (directory,) = home.glob("runs/[!.]*")
+        (node,) = read_run(directory).nodes
+        program = Path(f"/proc/{node.program_pid}")
+        process.send_signal(signal.SIGTERM)
+        wait_for(lambda: not program.exists())
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    run = read_run(directory)
+    assert [node.sealed for node in run.nodes] == [True]
+    assert run.troubles == ()
 
 
 def test_other_nodes_see_that_it_continues(teho, home: Path) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,6 +36,16 @@ sys.argv[0] = "teho"
 main()
 """
 """`teho` that looks each half second, and takes the last 1.2 s of a program for its last 45 s."""
+SELDOM = """
+from teho.observe import stays
+from teho.show import report_pause
+from teho.store import long_stays
+pauses = iter([1.0] * 10)
+report_pause.report_pause_s = lambda *_: next(pauses, 1e6)
+long_stays._LEAST_S = 2.0
+stays._MARK_S = 1.0
+"""
+"""After ten reports, no other one is due, as if each took a minute."""
 THRESHOLDS = """
 [run_stuck]
 silent_min_s = 1.5
@@ -230,7 +241,11 @@ def test_a_stuck_run_is_reported_once_and_ended_after_the_time(
     watcher.check()
     assert not out.exists()  # stuck for 10 min; the user gave 15
     assert sleeper.poll() is None
-    clock[0] += 301.0
+    watcher._report_due_s = float("inf")  # as after a report of many nodes
+    clock[0] += 299.0
+    assert not watcher.is_due()
+    clock[0] += 2.0
+    assert watcher.is_due()
     watcher.check()
     assert sleeper.wait(10) == -signal.SIGTERM
     assert out.read_text().splitlines()[0] == f"stuck: stuck: {_Finding.sentence}"
@@ -261,32 +276,47 @@ def test_a_run_that_continues_is_no_longer_stuck(
 def test_a_costly_report_is_made_less_often(teho: Teho, monkeypatch: pytest.MonkeyPatch) -> None:
     teho("run", "--quiet", "--", "true")
     watcher = _Watcher(WatchPlan((), None), Settings(), LoadedRun.open("last").directory, 1)
-    assert watcher.is_due
+    assert watcher.is_due()
     clock, used = [900.0], iter([2.0, 5.0, 6.2])
     monkeypatch.setattr("teho.cli.run_watch.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(run_watch_module, "_cpu_s", lambda: next(used))
     watcher.check()  # imports what all reports need: this time does not count
     clock[0] = 911.0
-    assert watcher.is_due
+    assert watcher.is_due()
     clock[0] = 1000.0
     watcher.check()
     for later_s, is_due in ((21.0, False), (59.0, False), (61.0, True)):
         clock[0] = 1000.0 + later_s
-        assert watcher.is_due is is_due  # 1.2 s of CPU time in 60 s are 2 %
+        assert watcher.is_due() is is_due  # 1.2 s of CPU time in 60 s are 2 %
     # The notification about the time limit does not wait for the next report.
     watcher._limit_due_s, clock[0] = 1030.0, 1031.0
-    assert watcher.is_due
+    assert watcher.is_due()
+    # Neither does a run that may be stuck.
+    watcher._limit_due_s = float("inf")
+    for has_grown in (False, True):
+        watcher._stays = SimpleNamespace(have_grown=lambda: has_grown)  # type: ignore[assignment]  # noqa: B023
+        assert watcher.is_due() is has_grown
 
 
-def hanging(tmp_path: Path, action: str, *arguments: str) -> tuple[int, list[str], list[str]]:
-    """Run a program that hangs; return the exit code, what was told, and the lines of stderr."""
+def hanging(
+    tmp_path: Path, action: str, *arguments: str, steps: int = 30, before: str = ""
+) -> tuple[int, list[str], list[str]]:
+    """Run a program that hangs; return the exit code, what was told, and the lines of stderr.
+
+    Args:
+        tmp_path: an empty folder.
+        action: for `--if-stuck`.
+        arguments: further arguments of the program.
+        steps: number of its steps before.
+        before: code that `teho` executes first.
+    """
     program = tmp_path / "hangs.py"
-    program.write_text(dedent(HANGS))
+    program.write_text(dedent(HANGS).replace("range(30)", f"range({steps})"))
     (tmp_path / "thresholds.toml").write_text(THRESHOLDS)
     command, out = teller(tmp_path)
     ended = subprocess.run(
         [
-            sys.executable, "-c", SOON, "run", "--name", "hangs", "--notify", command,
+            sys.executable, "-c", before + SOON, "run", "--name", "hangs", "--notify", command,
             "--if-stuck", action, "--every", "200ms", "--",
             sys.executable, str(program), str(tmp_path / "saved"), *arguments,
         ],
@@ -324,3 +354,10 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monke
     settings = Settings(thresholds=str(tmp_path / "thresholds.toml"))
     loaded = LoadedRun(LoadedRun.open("last").directory, settings)
     assert loaded.findings[0].kind == "run_stuck"
+
+
+def test_a_program_that_hangs_does_not_wait_for_the_next_report(tmp_path: Path) -> None:
+    code, told, _ = hanging(tmp_path, "3s=end", steps=2000, before=SELDOM)
+    assert code == -signal.SIGTERM
+    (first,) = [line for line in told if line.startswith("stuck:")]
+    assert "`lock.acquire()` (hangs.py:" in first

@@ -131,6 +131,23 @@ def test_a_run_is_watched_in_a_terminal(home: Path) -> None:
         wait_for(lambda: not list((run / "leases").iterdir()))
 
 
+def test_an_opened_process_shows_the_line_in_which_it_is(home: Path, tmp_path: Path) -> None:
+    program = tmp_path / "waits.py"
+    program.write_text(
+        "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire(timeout=120)\n"
+    )
+    top = " ".join([*TEHO, "top"])
+    with recorded(home, program=[sys.executable, str(program)]), terminal(top, 100, 30) as tmux:
+        wait_for(lambda: f"▶ {os.uname().nodename}" in screen(tmux))
+        keys(tmux, "Enter")
+        wait_for(lambda: "waits.py" in screen(tmux))  # the list of processes
+        keys(tmux, "End", "Enter")
+        wait_for(lambda: "Line now    waits.py:4  lock.acquire(timeout=120)" in screen(tmux))
+        # The next samples say that the thread is still there.
+        pattern = r"\n +waiting for a lock, in this line for \d+\.\d s"
+        wait_for(lambda: re.search(pattern, screen(tmux)))
+
+
 def test_two_viewers_watch_a_run_at_the_same_time(home: Path) -> None:
     command = [*TEHO, "top", "--format", "json"]
     with recorded(home), terminal(" ".join([*TEHO, "top"]), 100, 30) as tmux:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import socket
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -23,7 +24,8 @@ from teho.explain.rules.job import run_stuck
 from teho.explain.summary import summarise
 from teho.model.run import FORMAT_VERSION, Node, Run
 from teho.model.stack import State
-from teho.observe import stack_sampler, stays
+from teho.observe import stack_lines, stack_sampler, stays
+from teho.observe.present_lines import LineAnswers
 from teho.observe.sampled_process import SampledProcess
 from teho.observe.sampler import SignalSampler
 from teho.observe.stack_sampler import StackSampler
@@ -154,8 +156,13 @@ class Simulation:
 
     def slices(self) -> int:
         """Return the number of slices in the file of the sampler."""
+        return len(self.lengths_s())
+
+    def lengths_s(self) -> list[float]:
+        """Return the length of each slice in the file of the sampler."""
         (file,) = self.spool.glob("stacks-*.jsonl")
-        return sum('"seen"' in line for line in file.read_text().splitlines())
+        lines = (json.loads(line) for line in file.read_text().splitlines() if '"seen"' in line)
+        return [line["until_s"] - line["from_s"] for line in lines]
 
 
 class Recording:
@@ -329,3 +336,27 @@ def test_a_long_run_that_continues_has_few_slices(
             counts.append(simulation.slices())
     assert 400 < counts[1] < 600
     assert counts[1] <= counts[0] <= counts[1] + more
+
+
+@pytest.mark.parametrize(("has_room", "most_s"), [(True, 61.0), (False, 605.0)])
+def test_while_a_run_is_watched_its_newest_slice_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_room: bool, most_s: float
+) -> None:
+    simulation = Simulation(tmp_path, monkeypatch, training())
+    simulation.run(10 * HOUR_S)
+    before = simulation.slices()
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    if not has_room:  # the file must not become full because somebody watches
+        monkeypatch.setattr(stack_lines, "_ROOM_SHARE", 0.0)
+    with ours, its:
+        simulation.sampler._answers = LineAnswers(its)
+        simulation.clock.each_second = lambda: ours.send(b"?") and None
+        monkeypatch.setattr(StackSampler, "_line_of", lambda *_: None)
+        simulation.run(11 * HOUR_S)
+    watched = simulation.lengths_s()[before:]
+    assert 0.8 * most_s < max(watched) <= 1.1 * most_s
+    # Afterwards, the slices are long again.
+    simulation.clock.each_second = lambda: None
+    simulation.sampler._answers = LineAnswers(None)
+    simulation.run(13 * HOUR_S)
+    assert max(simulation.lengths_s()[before + len(watched) :]) > 660.0

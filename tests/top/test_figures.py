@@ -183,6 +183,13 @@ GPU_COLUMNS = {
     "power": "gpu_power_w",
     "temperature": "gpu_temperature_c",
 }
+MORE_COLUMNS = {
+    "clock": "gpu_sm_clock_mhz",
+    "heat": "gpu_thermal_throttle_percent",
+    "cap": "gpu_power_throttle_percent",
+    "pcie_in": "gpu_pcie_receive_bytes_per_s",
+    "pcie_out": "gpu_pcie_send_bytes_per_s",
+}
 
 
 @pytest.mark.parametrize("name", NODES)
@@ -218,16 +225,25 @@ def test_a_node(shown: Frame, figures: Figures, name: str) -> None:
     lines = text_of(node_view(shown, name, 200))
     for gpu in range(GPUS):
         _, *words = re.split(r" {2,}", re.sub("[━─]", " ", lines[1 + gpu]).strip())
+        more = {key: figures.text(metric, name, gpu) for key, metric in MORE_COLUMNS.items()}
+        slowed = {why: figures.value(MORE_COLUMNS[why], name, gpu) for why in ("heat", "cap")}
+        why = max(slowed, key=lambda one: slowed[one])
         assert words == [
             *(figures.text(metric, name, gpu) for metric in GPU_COLUMNS.values()), "–",
+            f"{why} {more[why]}", more["clock"], words[-4], more["pcie_in"], more["pcie_out"],
             "NVIDIA H100",
         ]  # fmt: skip
-    of_host = {line[:32].rstrip(): line[32:] for line in lines[2 + GPUS :] if line}
+        # A plot shows a counter as its increase per second. This one is the number of errors.
+        per_s = figures.value("gpu_ecc_uncorrected", name, gpu)
+        assert float(words[-4]) == pytest.approx(per_s * SECONDS, abs=1.0)
+    of_host = {line[:32].rstrip(): line[32:] for line in lines[1 + GPUS :] if line}
     why = of_host.pop("Driver, platform, compute mode")
     assert why.startswith("not recorded: an older version of Teho made this recording")
     assert {label: of_host[label].partition(" of ")[0] for label in HOST} == {
         label: figures.text(metric, name) for label, metric in HOST.items()
     }
+    for label in ("Uncorrected memory errors", "Xid errors"):
+        assert len(re.findall(r"\d+ \(GPU \d\)", of_host.pop(label))) == GPUS
     limit = next(fact for fact in figures.report.facts if fact.key == "memory_limit_bytes")
     assert of_host["Memory"].endswith(f" of {cell_text(limit.value, limit.unit)}")
     assert of_host["Each core, ×10 %"] == "18"
@@ -237,7 +253,7 @@ def test_a_node(shown: Frame, figures: Figures, name: str) -> None:
 @pytest.mark.parametrize("name", NODES)
 def test_the_line_of_a_node(shown: Frame, figures: Figures, name: str) -> None:
     lines = text_of(JobLines().view(shown.nodes, 200))
-    (line,) = [line for line in lines if line.startswith(name)]
+    (line,) = [line for line in lines if line.startswith(f"{name}!")]  # a GPU has a fault
     _, cells, memory, power, cores, used, share, _ = re.split(r" {2,}", line.strip())
     busy, of_gpu, watts = (
         [figures.value(metric, name, gpu) for gpu in range(GPUS)]
@@ -283,9 +299,9 @@ def test_the_tables_without_a_terminal(shown: Frame, figures: Figures) -> None:
     tables = {table.key: table for table in document.tables}
     for row in tables["gpus_now"].rows:
         node, gpu = str(row["node"]), int(str(row["gpu"]))
-        facts = {"p_state", "driver", "platform", "compute_mode", "slice_of"}
-        assert row.keys() == {"node", "gpu", *GPU_COLUMNS, *facts}
-        for key, metric in GPU_COLUMNS.items():
+        facts = {"p_state", "driver", "platform", "compute_mode", "slice_of", "uncorrected"}
+        assert row.keys() == {"node", "gpu", *GPU_COLUMNS, *MORE_COLUMNS, *facts}
+        for key, metric in {**GPU_COLUMNS, **MORE_COLUMNS}.items():
             assert row[key] == pytest.approx(figures.value(metric, node, gpu), rel=1e-4)
     for row in tables["nodes_now"].rows:
         assert row.keys() == {"node", "age", "way", *NODE_COLUMNS}

@@ -16,9 +16,11 @@ from teho.explain.policy import load_policy
 from teho.explain.present import InputWait
 from teho.model.document import Finding
 from teho.model.run import RunState
+from teho.show.top import live as live_module
 from teho.show.top.head import head
 from teho.show.top.live import LiveSource
-from teho.store.layout import run_file
+from teho.store.layout import probe_folder, run_file
+from teho.store.long_stays import LongStays
 
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
 
@@ -70,3 +72,26 @@ def test_an_old_report_says_nothing_about_the_last_minute(
     assert source.frame().alert == "Waiting for input 80 % of the last 45 s."
     source._input_wait = time.monotonic() - 100.0, wait
     assert source.frame().alert == ""
+
+
+def test_a_run_that_may_be_stuck_does_not_wait_for_the_next_report(
+    source: LiveSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many nodes, reports are made seldom."""
+    monkeypatch.setattr(live_module, "_STAYS_S", 0.0)
+    stays = {"process": "7-1", "stays": {"since_s": 100.0, "at_s": 120.0}}
+    file = probe_folder(source._directory) / "g1-stacks-5.jsonl"
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(msgspec.json.encode(stays) + b"\n")
+    source._stays = LongStays(source._directory, [("g1", 7)])
+    source._pause_s, before_s = 3600.0, source._reported_s
+    source.poll()
+    assert source._reported_s == before_s
+    with contextlib.suppress(RuntimeError):  # it may look whether the run has ended
+        source._reporting.join()
+    stays["stays"] = {"since_s": 100.0, "at_s": 146.5}
+    with file.open("ab") as more:
+        more.write(msgspec.json.encode(stays) + b"\n")
+    source.poll()
+    source._reporting.join()
+    assert source._reported_s > before_s

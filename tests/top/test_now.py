@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
+from teho.explain import now
 from teho.explain.now import NewestValues, power_reported_by, total_power_w, worst_first_key
 from teho.explain.pace import recent_pace
+from teho.explain.rules.energy import gpu_throttled
 from teho.model.device import GpuState
-from teho.model.live import GpuNow, LiveSample
+from teho.model.live import GpuNow, LiveSample, NodeNow
 from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, Run
 from teho.model.watched import Progress
 from teho.observe.viewer import Received, Way
+from teho.show.top.frame import Frame
+from teho.show.top.job import JobLines
+from teho.show.top.node import node_view
 from top.frames import AT, NO_SM, WATCHED, frame, sample
 
 
@@ -85,6 +92,79 @@ def test_the_worst_nodes_are_first() -> None:
     )
     order = [node.node.name for node in sorted(shown.nodes, key=worst_first_key)]
     assert order == ["n3", "n5", "n2", "n4", "n6", "n1"]
+
+
+def with_gpu(shown: Frame, name: str, **values: float) -> NodeNow:
+    """Return a node whose second GPU has further values in its newest sample."""
+    found = shown.node(name)
+    assert found is not None
+    described = found.node
+    newest = sample(described, 100.0, [90.0] * len(described.devices))
+    rows = [dict(row) for row in newest.rows]
+    rows[2] |= values
+    run = Run(format=FORMAT_VERSION, id="r", command=("x",), started_at=AT, host=name,
+              nodes=(described,))  # fmt: skip
+    received = Received(
+        msgspec.structs.replace(newest, rows=rows), 999.0, sample(described, 99.0, [90.0] * 2),
+        "connection",
+    )  # fmt: skip
+    (changed,) = NewestValues().nodes(run, {name: received}, 1000.0)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("values", "has_fault"),
+    [
+        ({"gpu_ecc_uncorrected": 1.0}, True),
+        ({"gpu_xid_errors": 1.0}, True),
+        ({"gpu_thermal_throttle_percent": 5.0}, True),
+        # Each of these is usual.
+        ({"gpu_thermal_throttle_percent": 4.9}, False),
+        ({"gpu_power_throttle_percent": 100.0}, False),
+        ({"gpu_ecc_corrected": 9.0, "gpu_ecc_uncorrected": 0.0, "gpu_xid_errors": 0.0}, False),
+        ({}, False),
+    ],
+)
+def test_a_node_with_a_faulty_gpu_is_before_idle_nodes(
+    values: dict[str, float], has_fault: bool
+) -> None:
+    shown = frame({"n1": [90.0, 90.0], "n2": [3.0, 3.0], "n3": [90.0, None]})
+    nodes = [with_gpu(shown, "n1", **values), *shown.nodes[1:]]
+    order = [node.node.name for node in sorted(nodes, key=worst_first_key)]
+    assert order == (["n3", "n1", "n2"] if has_fault else ["n3", "n2", "n1"])
+    lines = [row.line.plain for row in JobLines().view(nodes, 100).rows]
+    assert [line.partition(" ")[0] for line in lines] == ["n1!" if has_fault else "n1", "n2", "n3"]
+
+
+def test_heat_counts_from_the_limit_of_the_report_on() -> None:
+    assert gpu_throttled.THRESHOLDS["thermal_percent"].value == now._HEAT_PERCENT
+
+
+def test_an_opened_node_shows_what_is_wrong_on_each_screen() -> None:
+    shown = frame({"n1": [90.0, 90.0]})
+    values = {
+        "gpu_thermal_throttle_percent": 40.0, "gpu_power_throttle_percent": 20.0,
+        "gpu_sm_clock_mhz": 1410.0, "gpu_ecc_uncorrected": 2.0, "gpu_xid_errors": 1.0,
+    }  # fmt: skip
+    faulty = shown._replace(nodes=(with_gpu(shown, "n1", **values),))
+    wide, narrow = (
+        [row.line.plain for row in node_view(faulty, "n1", width).rows] for width in (117, 77)
+    )
+    assert wide[0].split()[-5:] == ["P", "SLOWED", "BY", "CLOCK", "ECC"]
+    assert re.search(r" heat 40 %  1,410 MHz    2$", wide[2].partition("  NVIDIA")[0])
+    assert re.search(r" –          –    –$", wide[1].partition("  NVIDIA")[0])
+    assert "Uncorrected memory errors       2 (GPU 1)" in wide
+    assert "Xid errors                      1 (GPU 1)" in wide
+    assert not any("Slowed" in line for line in wide)
+    assert "CLOCK" not in narrow[0]
+    for line in (
+        "Slowed by heat                  40 % (GPU 1)",
+        "Slowed by the power cap         20 % (GPU 1)",
+        "Uncorrected memory errors       2 (GPU 1)",
+    ):
+        assert line in narrow
+    clean = [row.line.plain for row in node_view(shown, "n1", 77).rows]
+    assert not any("Slowed" in line or "errors" in line for line in clean)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,6 +19,7 @@ from teho.show.top import replay as replay_module
 from teho.show.top.head import head
 from teho.show.top.live import LiveSource
 from teho.show.top.replay import ReplaySource
+from top.large_run import run_of_512_gpus
 
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
 
@@ -89,26 +88,7 @@ def _busy(device: str, moment_s: float) -> float:
 
 @pytest.fixture(scope="module")
 def of_512_gpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run on 64 nodes with 8 GPUs each; all nodes have the same rows."""
-    run = tmp_path_factory.mktemp("large") / "run"
-    shutil.copytree(EXAMPLE, run)
-    first = msgspec.json.decode((run / "nodes/g1.json").read_bytes(), type=Node)
-    others = [msgspec.structs.replace(one, id=f"{one.id}-b") for one in first.devices]
-    rows = pq.read_table(run / "samples/g1.parquet")
-    of_gpus = rows.filter(pc.equal(rows["kind"], "gpu"))
-    ids = pc.binary_join_element_wise(of_gpus["device"].cast("string"), "b", "-")
-    place = rows.schema.get_field_index("device")
-    ids = ids.cast(rows.schema.field(place).type)
-    more = of_gpus.set_column(place, rows.schema.field(place), ids)
-    pq.write_table(pa.concat_tables([rows, more]), run / "samples/g1.parquet")
-    for number in range(1, 65):
-        node = msgspec.structs.replace(first, name=f"g{number}", devices=(*first.devices, *others))
-        (run / f"nodes/{node.name}.json").write_bytes(msgspec.json.encode(node))
-        if number > 1:
-            (run / f"samples/{node.name}.parquet").hardlink_to(run / "samples/g1.parquet")
-    for overview in run.glob("**/*overview*"):
-        overview.unlink()
-    return run
+    return run_of_512_gpus(tmp_path_factory.mktemp("large"))
 
 
 def test_a_recording_of_512_gpus_is_played_before_all_of_it_is_read(of_512_gpus: Path) -> None:

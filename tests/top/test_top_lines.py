@@ -114,7 +114,7 @@ def test_a_bar_can_be_read_without_colour() -> None:
 def test_a_node_shows_its_gpus_cores_and_why_a_value_is_missing() -> None:
     text = text_of(node_view(SHOWN, "n1", 100))
     assert "97 %" in text
-    assert "40.0 GiB    600 W" in text
+    assert "40.0 GiB    600/700 W" in text
     assert "Each core, ×10 %                77777777" in text
     assert "Memory                          50.0 GiB of 100 GiB" in text
 

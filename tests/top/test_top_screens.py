@@ -130,7 +130,7 @@ def test_a_gcd_names_the_gpu_that_reports_the_power_of_its_card() -> None:
     )
     card = msgspec.structs.replace(node, gpus=pair)
     lines = text_of(node_view(SHOWN._replace(nodes=(card,)), "n1", 100)).splitlines()
-    assert "   600 W" in lines[2]
+    assert "  600/700 W" in lines[2]
     assert "   with 0" in lines[3]
 
 

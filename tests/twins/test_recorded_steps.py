@@ -28,13 +28,23 @@ SCRIPT = """\
 srun {before}{teho} run --every 500ms --quiet -- {command}
 """
 WAIT = "python3 -c 'import time; time.sleep(120)'"
+STUCK = """\
+import teho, threading, time
+for _ in range(40):
+    teho.step()
+    time.sleep(0.05)
+lock = threading.Lock()
+lock.acquire()
+lock.acquire()
+"""
+"""Makes steps, and then waits for a lock for ever."""
 
 
 class Site(RecordingSite):
     """The twin, with jobs of one step."""
 
     limited = ""
-    """A job of a minute, submitted first: the others run while its limit comes."""
+    """A stuck job with a limit of two minutes, submitted first: the others run meanwhile."""
 
     def submit(self, command: str, *, tasks: int = 2, minutes: int = 5, before: str = "") -> str:
         script = SCRIPT.format(
@@ -71,7 +81,9 @@ class Site(RecordingSite):
 def site(slurm: None) -> Iterator[Site]:
     with recording_site(NODES) as started:
         site = Site(started.twin, started.folder)
-        site.limited = site.submit(WAIT, minutes=1)
+        (site.folder / "stuck.py").write_text(STUCK)
+        program = f"{sys.executable} {site.folder / 'stuck.py'}"
+        site.limited = site.submit(program, tasks=1, minutes=2)
         yield site
 
 
@@ -175,9 +187,14 @@ def test_the_time_limit_comes(site: Site) -> None:
     job = site.limited
     site.wait(job)
     run = site.run(job)
-    check_whole(run, 2)
+    check_whole(run, 1)
     assert all(node.sealed for node in run.nodes)
     assert run.end is not None
     assert run.end.signal == signal.SIGTERM
-    assert 50 < run.end.elapsed_s < 90
+    assert 110 < run.end.elapsed_s < 150
     assert "ended at its time limit" in " ".join(site.report(job).split())
+    # The limit ended it, but it had made no step for long: that is the first finding.
+    first = json.loads(site.report(job, "json"))["findings"][0]
+    assert first["kind"] == "run_stuck"
+    assert first["sentence"].startswith("The run is stuck: no step for ")
+    assert "`lock.acquire()` (stuck.py:7)" in first["sentence"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from teho.model.finding import Finding
     from teho.model.run import Run
     from teho.show.loaded import LoadedRun
+    from teho.store.long_stays import LongStays
 
 __all__ = ["RunWatch", "StuckAction", "WatchPlan", "ended_notice", "read_action", "read_plan"]
 
@@ -136,7 +137,7 @@ def _watch(
     directory = Path(str(messages[0]["directory"]))
     watcher = _Watcher(plan, settings, directory, program_pid)
     while not wait_for([orders], _CHECK_S):
-        if not watcher.is_due:
+        if not watcher.is_due():
             continue
         try:
             watcher.check()
@@ -163,8 +164,12 @@ class _Watcher:
         self._notified_stuck_s = float("-inf")
         self._acted = False
         self._has_checked = False
+        self._stays: LongStays | None = None
+        """How long the main threads have stayed in their lines; None before the first report."""
         self._report_due_s = float("-inf")
         """Monotonic time of the next report."""
+        self._action_due_s = float("inf")
+        """Monotonic time at which a stuck run has been stuck for as long as `--if-stuck` says."""
         self._has_notified_limit = False
         self._has_queried = False
         self._queried_limit_s: float | None = None
@@ -172,21 +177,27 @@ class _Watcher:
         self._limit_due_s = float("inf")
         """Monotonic time of the notification about the time limit, if the limit is known."""
 
-    @property
     def is_due(self) -> bool:
-        """Whether it is time for a report, or whether the time limit is near."""
-        return time.monotonic() >= min(self._report_due_s, self._limit_due_s)
+        """Whether it is time for a report, the time limit is near, or the run may be stuck."""
+        due_s = min(self._report_due_s, self._limit_due_s, self._action_due_s)
+        if time.monotonic() >= due_s:
+            return True
+        return self._stays is not None and self._stays.have_grown()
 
     def check(self) -> None:
         """Check the recording once."""
         from teho.show.loaded import LoadedRun
         from teho.show.report_pause import report_pause_s
+        from teho.store.long_stays import LongStays, living_mains
 
         began_s = _cpu_s()
         try:
             loaded = LoadedRun(self._directory, self._settings)
             self._check_limit(loaded)
             self._check_hang(loaded)
+            mains = living_mains(loaded.summary.program)
+            if self._stays is None or self._stays.mains != mains:
+                self._stays = LongStays(self._directory, mains)
         finally:
             # The first report costs more: it imports what all reports need.
             used_s = _cpu_s() - began_s if self._has_checked else 0.0
@@ -196,6 +207,7 @@ class _Watcher:
     def _check_hang(self, loaded: LoadedRun) -> None:
         finding = next((one for one in loaded.findings if one.kind == _STUCK), None)
         now_s = time.monotonic()
+        self._action_due_s = float("inf")
         if finding is None:
             self._stuck_s = None
             return
@@ -204,6 +216,8 @@ class _Watcher:
         stuck_for_s = now_s - self._stuck_s
         action = self._plan.action
         least_s = action.after_s if action else 0.0
+        if stuck_for_s < least_s:
+            self._action_due_s = self._stuck_s + least_s
         if stuck_for_s >= least_s and now_s - self._notified_stuck_s >= _AGAIN_S:
             self._notified_stuck_s = now_s
             self._notify(

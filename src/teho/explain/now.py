@@ -32,6 +32,9 @@ _NAMES: Mapping[Scope, Mapping[str, None]] = {
 }
 """The metrics of a device that have one value, in their order."""
 _NOT_IN_SAMPLE = Missing(Reason.UNRECORDED, "the newest sample does not contain the necessary data")
+_ERRORS = ("gpu_ecc_corrected", "gpu_ecc_uncorrected", "gpu_xid_errors")
+_HEAT_PERCENT = 5.0
+"""A GPU that heat slows for less is not worth a warning: the limit of the rule `gpu_throttled`."""
 _ONLY_LIVE = Missing(
     Reason.UNRECORDED,
     "the rows of a recording do not contain it; it is shown only while the run is running",
@@ -118,6 +121,7 @@ def _node(run: Run, node: Node, received: Received | None) -> NodeNow:
         values=values("node", "node"),
         cores_percent=tuple(rows.get("node", {}).get("core_busy_percent", ())),
         processes=tuple(sample.processes) if sample else (),
+        has_fault=any(_has_fault(rows.get(device.id, {})) for device in node.devices),
         gpus=tuple(
             GpuNow(
                 node=node.name,
@@ -125,12 +129,24 @@ def _node(run: Run, node: Node, received: Received | None) -> NodeNow:
                 position=position,
                 values=values("gpu", device.id),
                 p_state=state.p_state if state else without_state,
+                errors=_errors(rows.get(device.id, {})),
                 unlisted=state.unlisted if state else {},
             )
             for position, device in enumerate(node.devices)
             for state in [sample.gpus.get(device.id) if sample else None]
         ),
     )
+
+
+def _errors(row: Mapping[str, Any]) -> Mapping[str, float]:
+    return {name: row[name] for name in _ERRORS if row.get(name) is not None}
+
+
+def _has_fault(row: Mapping[str, Any]) -> bool:
+    """Return whether heat slows a GPU, or it had an uncorrected memory error or an Xid error."""
+    heat_percent = row.get("gpu_thermal_throttle_percent") or 0.0
+    errors = (row.get("gpu_ecc_uncorrected") or 0.0) + (row.get("gpu_xid_errors") or 0.0)
+    return heat_percent >= _HEAT_PERCENT or errors > 0
 
 
 class _Values(Mapping[str, Figure]):
@@ -236,7 +252,8 @@ def power_reported_by(node: NodeNow, gpu: GpuNow) -> GpuNow | None:
 def worst_first_key(node: NodeNow) -> tuple[int, float, str]:
     """Return a key that sorts silent nodes first, then nodes with a GPU that cannot be read.
 
-    The other nodes are in the order of their least busy GPU, or of their busy cores.
+    Nodes with a GPU that has a fault follow. The other nodes are in the order of their least busy
+    GPU, or of their busy cores.
     """
     if node.is_silent:
         return 0, 0.0, node.node.name
@@ -244,7 +261,9 @@ def worst_first_key(node: NodeNow) -> tuple[int, float, str]:
     least = [share for share in shares if share is not None]
     if 0 < len(least) < len(shares):
         return 1, 0.0, node.node.name  # a GPU was lost
+    if node.has_fault:
+        return 2, 0.0, node.node.name
     cores = known(node.values, "cpu_busy_percent")
     worst = min(least, default=101.0 if cores is None else cores)
     # By tens of a percent, so that nodes do not change places at each sample.
-    return 2, float(int(worst // 10)), node.node.name
+    return 3, float(int(worst // 10)), node.node.name

@@ -10,6 +10,7 @@ import msgspec
 from teho.model.device import Device, GpuState, ProcessType
 from teho.model.missing import Missing
 from teho.model.run import Node
+from teho.model.stack import Frame, State
 from teho.model.summary import Figure
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "GpuNow",
     "Hello",
     "Lease",
+    "LineNow",
     "LiveSample",
     "NodeNow",
     "ProcessNow",
@@ -70,6 +72,17 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     """All samples of the connection are of this node."""
 
 
+class LineNow(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the main thread of a Python process was at its newest stack sample."""
+
+    frames: tuple[Frame, ...]
+    """The innermost function, and the innermost line of the program. Only one frame if they are
+    the same, or if no file of the program is on the stack. Empty while Python begins or ends."""
+    state: State
+    stayed_s: float
+    """Time since the thread came to this line of the program."""
+
+
 class ProcessNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One process of the program."""
 
@@ -91,6 +104,8 @@ class ProcessNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     owner: Union[int, Literal["own", "other"], None] = None
     """The kernel's id of the user who owns it. `own`: the user who owns the recording. `other`:
     another user, whose id is not sent. None: not known."""
+    line: Union[LineNow, None] = None
+    """None: it is not a Python process that is sampled, or one of too many."""
 
     @property
     def gpu_total_bytes(self) -> float | None:
@@ -136,6 +151,9 @@ class GpuNow(msgspec.Struct, frozen=True, kw_only=True):
     """Metric -> its value. A counter is its increase per second since the sample before."""
     p_state: Union[int, Missing]
     """The driver's performance state, from 0 (fastest) to 15."""
+    errors: Mapping[str, float] = {}
+    """Metric of errors -> their number since the start of the recording. A metric without a value
+    is not there."""
     unlisted: Mapping[ProcessType, Missing] = {}
     """Types of processes that cannot be listed, and why."""
 
@@ -161,6 +179,9 @@ class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
     cores_percent: tuple[float, ...] = ()
     """Busy share of each of the job's cores."""
     gpus: tuple[GpuNow, ...] = ()
+    has_fault: bool = False
+    """Whether heat slows one of its GPUs, or a GPU had an uncorrected memory error or an Xid
+    error."""
     processes: tuple[ProcessNow, ...] = ()
     """Those with the most CPU time first; empty if they are not known."""
 

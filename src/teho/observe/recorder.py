@@ -27,6 +27,7 @@ from teho.observe.native_functions import NativeFunctions
 from teho.observe.node_leader import NodeLeader, PeerTask, PeerTasks, visible_to_any
 from teho.observe.node_sources import NodeSources, open_sources
 from teho.observe.plan import RecordingPlan
+from teho.observe.present_lines import with_lines
 from teho.observe.process_list import ProcessList
 from teho.observe.programs import Programs
 from teho.observe.publisher import Publisher
@@ -266,11 +267,14 @@ class Recorder:
                 for source in self._sources.every
                 for device, details in source.details().items()
             }
+            processes = self._processes.read(self._tree.pids, now_s, gpus)
+            if self._stacks and self._spool and not self._spool.is_empty:
+                processes = with_lines(processes, self._stacks.lines(now_s))
             sample = LiveSample(
                 node=self._plan.node,
                 elapsed_s=elapsed_s,
                 rows=self._sampler.newest(readings),
-                processes=self._processes.read(self._tree.pids, now_s, gpus),
+                processes=processes,
                 gpus={device: details.state for device, details in gpus.items()},
             )
             self._publisher.publish(sample, now_s)

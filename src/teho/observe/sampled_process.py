@@ -66,6 +66,8 @@ class SampledProcess:
         """The core on which it ran before the sample."""
         self.shares_core = False
         """Whether other processes use its core, no core is free, and it waits."""
+        self.newest: tuple[Key, State] | None = None
+        """The newest sample of the main thread."""
         self._waited: dict[Key, State] = {}
         """Stacks with which it waited, and for what."""
         self._turn = 0
@@ -116,6 +118,7 @@ class SampledProcess:
         ended = self.stays.move_to(line_in(key), self.seen_s, now_s, before)
         if ended is not None:
             add_samples(self.seen, ended.samples)
+        self.newest = key, state
         if state is State.THREADS:
             key = (*self._thread_in_front(), *key)
         figures = self.stays.present.samples.setdefault((key, state), [0, 0.0])

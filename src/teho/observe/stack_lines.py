@@ -22,6 +22,7 @@ __all__ = ["StackLines"]
 
 _MOST_BYTES = 16 * 1024**2
 """Maximum size of the file."""
+_ROOM_SHARE = 0.25
 _MOST_STACKS = 50_000
 _MOST_LINES = 20
 """Number of lines from which the text of an expression is taken."""
@@ -153,6 +154,23 @@ class StackLines:
         if found := {os.fsdecode(one) for one in _PACKAGES.findall(content)}:
             self._packages |= found
             self._tries[pid] = _MOST_TRIES
+
+    @property
+    def has_room(self) -> bool:
+        """Whether most of the file's maximum size is left."""
+        return self._size < _ROOM_SHARE * _MOST_BYTES
+
+    def frame_at(self, process: str, pid: int, place: Place, *, is_innermost: bool) -> Frame:
+        """Return a place of a stack as the file describes it.
+
+        Args:
+            process: the name of its probe's file.
+            pid: its pid in this namespace.
+            place: the place.
+            is_innermost: whether it is the innermost one of the stack.
+        """
+        self._process = process
+        return self._places[self._frame(pid, *place, is_innermost=is_innermost)]
 
     def _append(self, line: dict[str, Any]) -> None:
         if not self._is_full:

@@ -11,16 +11,21 @@ import contextlib
 import gc
 import os
 import random
+import socket
 import struct
 import time
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
+from teho.model.live import LineNow
+from teho.observe.present_lines import MOST_LINES, LineAnswers
 from teho.observe.sampled_process import ProbeHead, SampledProcess, outer_pid
 from teho.observe.stack_lines import StackLines
 from teho.observe.stay_details import death_of, details_of
+from teho.observe.stays import line_in
 from teho.observe.wakeup import Core, IdleTime, Timer, request_short_slices
 from teho.unwind.memory import UnwindError
 from teho.unwind.waits import times_in
@@ -44,6 +49,8 @@ _TRIES = 3
 _WRITE_S = 1.0
 _WRITE_SHARE = 1 / 60
 """Time between two writes, as a share of the time so far. Reports divide a run into parts."""
+_WATCHED_S, _WATCHED_SHARE = 15.0, 1 / 600
+"""The same while a viewer watches the run: it shows what the processes did last."""
 _MOST_PROCESSES = 1024
 _HEAD_BYTES = 4096
 _CROWDED = 0.1
@@ -62,12 +69,20 @@ class StackSampler:
         spool: the folder.
         cores: the number of cores that the program may use. It limits the cost.
         urgent: a pipe that gets a byte after something is written that cannot wait. None: none.
+        lines: a socket of the recorder that asks for the present lines. None: none.
     """
 
-    def __init__(self, spool: str, cores: int, urgent: int | None = None) -> None:
+    def __init__(
+        self,
+        spool: str,
+        cores: int,
+        urgent: int | None = None,
+        lines: socket.socket | None = None,
+    ) -> None:
         self._spool = Path(spool)
         self._cores = max(1, cores)
         self._urgent = urgent
+        self._answers = LineAnswers(lines)
         self._processes: dict[str, SampledProcess] = {}
         self._known: set[str] = set()
         self._changed_ns = -1
@@ -109,7 +124,9 @@ class StackSampler:
                 self._find(now_s)
                 quiet_s = now_s - self._found_s
                 find_s = now_s + min(max(_FIND_S, _FIND_SHARE * quiet_s), _FIND_RARELY_S)
-            if now_s - self._written_s >= max(_WRITE_S, _WRITE_SHARE * (now_s - self._began_s)):
+            if self._answers.is_due(now_s):
+                self._send_lines(now_s)
+            if now_s - self._written_s >= self._pause_s(now_s):
                 self._write()
                 if os.getppid() != self._parent:  # the recorder was killed
                     return
@@ -128,6 +145,35 @@ class StackSampler:
                 return
             if due is not None:
                 self._sample(due)
+
+    def _pause_s(self, now_s: float) -> float:
+        """Return the time between two writes."""
+        elapsed_s = now_s - self._began_s
+        pause_s = max(_WRITE_S, _WRITE_SHARE * elapsed_s)
+        if self._answers.is_watched(now_s) and self._lines.has_room:
+            return min(pause_s, max(_WATCHED_S, _WATCHED_SHARE * elapsed_s))
+        return pause_s
+
+    def _send_lines(self, now_s: float) -> None:
+        """Send the lines in which the oldest processes are."""
+        oldest = islice(self._processes.values(), MOST_LINES)
+        lines = {process.pid: self._line_of(process, now_s) for process in oldest}
+        self._answers.send(now_s, {pid: line for pid, line in lines.items() if line is not None})
+
+    def _line_of(self, process: SampledProcess, now_s: float) -> LineNow | None:
+        """Return the line in which a process is; None before its first sample."""
+        if process.newest is None:
+            return None
+        (key, state), stay = process.newest, process.stays.present
+        line = line_in(key)
+        places = [*key[:1], *([line] if line is not None and line != key[0] else [])]
+        # It may leave the line of a long stay for a moment.
+        since_s = stay.began_s if line == stay.line else stay.left_s or now_s
+        frames = [
+            self._lines.frame_at(process.name, process.pid, place, is_innermost=number == 0)
+            for number, place in enumerate(places)
+        ]
+        return LineNow(frames=tuple(frames), state=state, stayed_s=round(now_s - since_s, 1))
 
     def _choose_core(self, due: SampledProcess) -> None:
         """Move to the core from which a process is to be sampled."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import time
+from collections.abc import Mapping
 from functools import partial
 
+from teho.model.live import LineNow
+from teho.observe.present_lines import LineQuestions
 from teho.process.child import close_descriptors, fork_child, wait_for_exit
 
 __all__ = ["StackSampling"]
@@ -26,24 +30,22 @@ class StackSampling:
 
     def __init__(self, spool: str, cores: int) -> None:
         self._pid = 0
-        self._urgent = -1
-        try:
-            read_end, self._control = os.pipe()
-        except OSError:
-            return
-        try:
-            self._urgent, urgent = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            os.close(self._control)
-            os.close(read_end)
-            return
-        try:
-            self._pid = fork_child(partial(_sample, spool, cores, read_end, urgent))
-        except OSError:  # the probes' threads take the samples
-            os.close(self._control)
-            os.close(self._urgent)
-        os.close(read_end)
-        os.close(urgent)
+        with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as of_child:
+            try:
+                read_end, self._control = os.pipe()
+                of_child.callback(os.close, read_end)
+                on_failure.callback(os.close, self._control)
+                self._urgent, urgent = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+                of_child.callback(os.close, urgent)
+                on_failure.callback(os.close, self._urgent)
+                self._lines, lines = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+                of_child.callback(lines.close)
+                on_failure.callback(self._lines.close)
+                self._questions = LineQuestions(self._lines)
+                self._pid = fork_child(partial(_sample, spool, cores, read_end, urgent, lines))
+            except OSError:  # the probes' threads take the samples
+                return
+            on_failure.pop_all()
 
     def is_urgent(self) -> bool:
         """Return whether the child has written something since the last call that cannot wait.
@@ -57,6 +59,16 @@ class StackSampling:
         except OSError:  # it has not
             return False
 
+    def lines(self, now_s: float) -> Mapping[int, LineNow]:
+        """Return where the main threads of the processes are, by their pids, as far as is known.
+
+        The first call has none: it asks for them.
+
+        Args:
+            now_s: monotonic time.
+        """
+        return self._questions.ask(now_s) if self._pid else {}
+
     def stop(self) -> None:
         """Let the child write its samples and end."""
         if not self._pid:
@@ -65,6 +77,7 @@ class StackSampling:
             os.write(self._control, b".")
         os.close(self._control)
         os.close(self._urgent)
+        self._lines.close()
         with contextlib.suppress(ChildProcessError):
             if wait_for_exit(self._pid, time.monotonic() + _END_S) is None:
                 os.kill(self._pid, signal.SIGKILL)
@@ -72,9 +85,9 @@ class StackSampling:
         self._pid = 0
 
 
-def _sample(spool: str, cores: int, control: int, urgent: int) -> None:
+def _sample(spool: str, cores: int, control: int, urgent: int, lines: socket.socket) -> None:
     # Otherwise a file of the recorder would stay open here after the recorder closes it.
-    close_descriptors(keep=(control, urgent))
+    close_descriptors(keep=(control, urgent, lines.fileno()))
     from teho.observe.stack_sampler import StackSampler
 
-    StackSampler(spool, cores, urgent).run(control)
+    StackSampler(spool, cores, urgent, lines).run(control)

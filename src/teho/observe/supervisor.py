@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from teho.observe.end_signals import ends_waiting
 from teho.observe.program import Outcome
 from teho.observe.recorder_signals import is_busy, is_pending, report_signals
 from teho.process.child import detach_streams, fork_child
@@ -281,9 +282,8 @@ class Supervisor:
     ) -> None:
         """Let the recorders take their last sample and seal; `on_wait` is called every 0.1 s.
 
-        A second Ctrl-C, SIGTERM or SIGHUP ends the waiting. If tasks or nodes share a recorder,
-        some of these signals are ignored: a cancelled job gets them more than once. A recorder
-        that continues for other tasks of this node releases this one.
+        A second Ctrl-C, SIGTERM or SIGHUP ends the waiting, but not always: see `ends_waiting`. A
+        recorder that continues for other tasks of this node releases this one.
 
         Args:
             on_wait: called again and again while the recorders seal.
@@ -297,8 +297,6 @@ class Supervisor:
         if remote:
             remote.end(elapsed_s)
         meanwhile()
-        enough = {signal.SIGTERM, signal.SIGHUP} if not (self._is_shared or remote) else set()
-        enough |= {signal.SIGINT} if not self._is_shared else set()
         began_s = time.monotonic()
         while time.monotonic() < began_s + _LAST_SAMPLE_WAIT_S + self._seals * _SEAL_WAIT_S:
             self._read_messages()
@@ -311,7 +309,10 @@ class Supervisor:
             if info is None:
                 on_wait()
             self._reap()
-            if info is not None and info.si_signo in enough:
+            waited_s = time.monotonic() - began_s
+            if info is not None and ends_waiting(
+                info.si_signo, waited_s, is_shared=self._is_shared, has_others=remote is not None
+            ):
                 break
         if remote:
             remote.terminate()

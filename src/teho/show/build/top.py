@@ -108,6 +108,14 @@ def _gpus(gpus: Sequence[tuple[NodeNow, GpuNow]], when: str) -> Table:
         column("memory", "Memory", _of_gpu("gpu_memory_used_bytes"), unit="bytes"),
         column("power", "Power", _of_gpu("gpu_power_w"), unit="W", decimals=0),
         column("temperature", "Temperature", _of_gpu("gpu_temperature_c"), unit="°C", decimals=0),
+        column("clock", "Clock", _of_gpu("gpu_sm_clock_mhz"), unit="MHz", decimals=0),
+        column("heat", "Slowed by heat", _of_gpu("gpu_thermal_throttle_percent"), unit="%",
+               decimals=0),
+        column("cap", "Slowed by cap", _of_gpu("gpu_power_throttle_percent"), unit="%",
+               decimals=0),
+        column("pcie_in", "PCIe in", _of_gpu("gpu_pcie_receive_bytes_per_s"), unit="bytes/s"),
+        column("pcie_out", "PCIe out", _of_gpu("gpu_pcie_send_bytes_per_s"), unit="bytes/s"),
+        column("uncorrected", "ECC errors", lambda pair: _uncorrected(*pair)),
         column("p_state", "P-state", lambda pair: _fresh(pair[0], p_state_text(pair[1].p_state))),
         column("driver", "Driver", lambda pair: fact_or_why(pair[1].device.driver)),
         column("platform", "Platform", lambda pair: fact_or_why(pair[1].device.platform)),
@@ -117,6 +125,11 @@ def _gpus(gpus: Sequence[tuple[NodeNow, GpuNow]], when: str) -> Table:
         note=BUSY_MEANS,
         only_known=True,
     )  # fmt: skip
+
+
+def _uncorrected(node: NodeNow, gpu: GpuNow) -> Cell:
+    """Return the number of uncorrected memory errors since the recording began."""
+    return _fresh(node, gpu.errors.get("gpu_ecc_uncorrected"))
 
 
 def _processes(nodes: Sequence[NodeNow], owner: str) -> Iterable[Table]:
@@ -138,6 +151,7 @@ def _processes(nodes: Sequence[NodeNow], owner: str) -> Iterable[Table]:
         column("gpu_memory", "GPU memory", lambda pair: pair[1].gpu_total_bytes, unit="bytes"),
         column("cpu", "CPU", lambda pair: pair[1].cpu_percent, unit="%", decimals=0),
         column("memory", "Memory", lambda pair: pair[1].resident_bytes, unit="bytes"),
+        column("line", "Line", lambda pair: _line(pair[1])),
         column("command", "Command", lambda pair: pair[1].command),
         note="The processes that use a GPU come first, and then those with the most CPU time. The "
         "column Type has the letters of nvidia-smi: C computes, G draws graphics, M uses MPS.",
@@ -148,6 +162,14 @@ def _processes(nodes: Sequence[NodeNow], owner: str) -> Iterable[Table]:
         rest = f"and {more} more process{'es' if more > 1 else ''}"
         made = msgspec.structs.replace(made, shown=tuple(range(_SHOWN_PROCESSES)), rest=rest)
     yield made
+
+
+def _line(process: ProcessNow) -> str | None:
+    """Return where the main thread of a process is; None if this is not known."""
+    if process.line is None or not process.line.frames:
+        return None
+    frame = process.line.frames[-1]
+    return f"{frame.short_place} {frame.short_text}"
 
 
 def _types(process: ProcessNow) -> str | None:

@@ -59,6 +59,21 @@ _CELLS = (
             "GPU 0 reports the power of both GPUs of their card."
         ),
     ),
+    (
+        "SLOWED BY",
+        (
+            "Whether heat or the power cap reduces the GPU's clocks, and in which share of the "
+            "samples. If both do, the larger share is shown."
+        ),
+    ),
+    ("ECC", "Uncorrected memory errors of the GPU since the recording began."),
+    (
+        "! after a node's name",
+        (
+            "Heat slows a GPU of this node, or a GPU had an uncorrected memory error or an Xid "
+            "error since the recording began."
+        ),
+    ),
     ("CORES", "Share of the job's cores that are busy. Other programs are included."),
     ("MEMORY, MEM %", "Memory that the job uses on this node, and its share of the memory limit."),
     (

@@ -17,6 +17,7 @@ __all__ = ["JobLines"]
 
 _MOST_CORES = 64
 """Largest number of cores that the line of a node shows."""
+_MOST_NAME = 24
 _SHARE, _AGE = "  MEM %", "     AGE"
 """Headings of the last columns."""
 
@@ -35,8 +36,8 @@ class JobLines:
             width: columns of the terminal.
             pattern: text that these nodes have in their names.
         """
-        longest = max((len(node.node.name) for node in nodes), default=4)
-        name = max(4, min(longest, 24))
+        longest = max((len(_label(node, _MOST_NAME)) for node in nodes), default=4)
+        name = max(4, longest)
         gpus = any(node.gpus for node in nodes)
         title = Text(f"{'NODE':<{name}}", "bold")
         cells = _cells(nodes)
@@ -64,6 +65,14 @@ class JobLines:
         return row
 
 
+def _label(node: NodeNow, width: int) -> str:
+    """Return the name of a node, with a mark if one of its GPUs has a fault."""
+    name = plain(node.node.name)
+    if node.is_silent or not node.has_fault:
+        return name[:width]
+    return f"{name[: width - 1]}!"
+
+
 def _age_in_line(node: NodeNow) -> str:
     if node.age_s is None:
         return "has sent no sample" if node.is_recorded else NOT_RECORDED
@@ -84,7 +93,7 @@ def _cells(nodes: Sequence[NodeNow]) -> int:
 
 
 def _node_line(node: NodeNow, name: int, cells: int, *, has_share: bool) -> Text:
-    line = Text(f"{plain(node.node.name)[:name]:<{name}}")
+    line = Text(f"{_label(node, name):<{name}}")
     if node.is_silent:
         return line.append(f"  {_age_in_line(node)}", WARNING)
     line.append("  ")

@@ -25,6 +25,7 @@ from teho.show.report_pause import REPORT_S, report_pause_s
 from teho.show.top.frame import CURVES, KEPT, Curve, Frame, unjudged
 from teho.show.top.reported import Reported, first_report, reported, used_cpu_s
 from teho.store.layout import NODES
+from teho.store.long_stays import LongStays
 from teho.store.owner import owner_of
 from teho.store.read import read_run, rows_of_node
 
@@ -50,6 +51,8 @@ _STUCK = frozenset({"run_stuck", "run_idle"})
 """Kinds of findings that are more important than what is wrong at this moment."""
 _CHECK_S = 3.0
 """If no node has sent a sample for this time, the run may have ended."""
+_STAYS_S = 5.0
+"""Time between two readings of how long the main threads have stayed in their lines."""
 
 
 class LiveSource:
@@ -84,6 +87,8 @@ class LiveSource:
         self._input_wait = 0.0, ""
         """Monotonic time of the newest report, and a sentence about the time just before it."""
         self._is_judged = False
+        self._stays = LongStays(directory, ())
+        self._stays_read_s = time.monotonic()
         self._has_ended = self._is_final = False
         """Whether a report was made after the end of the run; whether it has all rows."""
         self._began_s = self._read_s = time.monotonic()
@@ -132,12 +137,22 @@ class LiveSource:
         if self._is_final or self._reporting.is_alive():
             return
         now_s = time.monotonic()
-        is_due = now_s - self._reported_s >= self._pause_s
+        is_due = now_s - self._reported_s >= self._pause_s or self._may_be_stuck(now_s)
         if is_due or (now_s - self._checked_s >= self._check_pause_s and self._has_stopped(now_s)):
             self._reporting = threading.Thread(
                 target=self._renew, kwargs={"is_due": is_due}, name="report", daemon=True
             )
             self._reporting.start()
+
+    def _may_be_stuck(self, now_s: float) -> bool:
+        """Return whether the main threads have not moved for long, so that a report is needed now.
+
+        Reports of many nodes are made seldom. A run that is stuck should not wait for the next one.
+        """
+        if self._pause_s <= REPORT_S or now_s - self._stays_read_s < _STAYS_S:
+            return False
+        self._stays_read_s = now_s
+        return self._stays.have_grown()
 
     def _ask_limit(self) -> None:
         """Ask the scheduler once for a time limit that the variables of the job do not say."""
@@ -319,6 +334,8 @@ class LiveSource:
         if self._idle is None:
             self._idle = IdleGpus(made.idle.limits, made.idle)
         self._input_wait = time.monotonic(), made.input_wait
+        if made.mains != self._stays.mains:
+            self._stays = LongStays(self._directory, made.mains)
         if made.state is not RunState.RUNNING:
             # The recorder of a node may write its last rows a moment after the end of the program.
             self._is_final = self._has_ended or all(node.sealed for node in made.run.nodes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -27,9 +28,22 @@ GPU_COLUMNS = (
     "gpu_memory_used_bytes",
     "gpu_power_w",
     "gpu_temperature_c",
+    "gpu_thermal_throttle_percent",
+    "gpu_power_throttle_percent",
+    "gpu_sm_clock_mhz",
+    "gpu_ecc_uncorrected",
+    "gpu_pcie_receive_bytes_per_s",
+    "gpu_pcie_send_bytes_per_s",
 )
-"""Metrics in the row of a GPU."""
+"""Metrics in the row of a GPU. The last ones are only in a wide row."""
 
+_NONE = "–"
+"""Text of a missing value."""
+_SLOWING = {
+    "gpu_thermal_throttle_percent": "Slowed by heat",
+    "gpu_power_throttle_percent": "Slowed by the power cap",
+}
+_ERRORS = {"gpu_ecc_uncorrected": "Uncorrected memory errors", "gpu_xid_errors": "Xid errors"}
 _HOST = (
     ("cpu_busy_percent", "Cores busy"),
     ("job_cpu_s", "Cores used by the program"),
@@ -73,10 +87,13 @@ def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: 
         return View(title, rows).cut(width)
     if node.gpus:
         heading = Text(
-            "GPU  BUSY                    SM  TENSOR     MEMORY    POWER    TEMP  P", "bold"
+            "GPU  BUSY                     SM  TENSOR     MEMORY        POWER    TEMP  P  ", "bold"
         )
+        more = _fitting(node, width - heading.cell_len)
+        for one in more:
+            heading.append(f"  {one.title:>{one.width}}")
         rows.append(Row(heading))
-        lines = [_gpu_line(node, gpu) for gpu in node.gpus]
+        lines = [_gpu_line(node, gpu, more) for gpu in node.gpus]
         names = [f"  {plain(gpu.device.name)}" for gpu in node.gpus]
         longest = max(line.cell_len + len(name) for line, name in zip(lines, names, strict=True))
         # Names that do not fit are below the lines.
@@ -85,6 +102,7 @@ def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: 
             Row(line.append(name if is_wide else "", DIM), f"gpu {gpu.position}")
             for gpu, line, name in zip(node.gpus, lines, names, strict=True)
         ]
+        rows += _fault_rows(node, has_slowing=_SLOWED in more)
         rows += [Row(Text()), *_fact_rows(node, with_names=not is_wide), Row(Text())]
     rows += _host_rows(node, width)
     if node.processes:
@@ -96,7 +114,67 @@ def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: 
     return View(title, rows).cut(width)
 
 
-def _gpu_line(node: NodeNow, gpu: GpuNow) -> Text:
+class _Column(NamedTuple):
+    """A column that only a wide screen has."""
+
+    title: str
+    width: int
+    text: Callable[[GpuNow], str]
+
+
+def _fitting(node: NodeNow, room: int) -> Sequence[_Column]:
+    """Return the further columns that fit and have a value, the most important ones first."""
+    shown = []
+    for one in _COLUMNS:
+        if all(one.text(gpu) == _NONE for gpu in node.gpus):
+            continue
+        room -= one.width + 2
+        if room < 0:
+            break
+        shown.append(one)
+    return shown
+
+
+def _slowed(gpu: GpuNow) -> str:
+    """Return what slowed a GPU most, and the share of samples."""
+    shares = {
+        "heat": known(gpu.values, "gpu_thermal_throttle_percent"),
+        "cap": known(gpu.values, "gpu_power_throttle_percent"),
+    }
+    found = {why: share for why, share in shares.items() if share is not None}
+    if not found:
+        return _NONE
+    why = max(found, key=lambda one: found[one])
+    return f"{why} {quantity(found[why], '%')}" if found[why] > 0 else "no"
+
+
+def _count(gpu: GpuNow, metric: str) -> str:
+    """Return the number of errors since the start of the recording; empty if it is not known."""
+    count = gpu.errors.get(metric)
+    return "" if count is None else f"{count:.0f}"
+
+
+_SLOWED = _Column("SLOWED BY", 10, _slowed)
+_COLUMNS = (
+    _SLOWED,
+    _Column("CLOCK", 9, lambda gpu: _short(gpu, "gpu_sm_clock_mhz")),
+    _Column("ECC", 3, lambda gpu: _count(gpu, "gpu_ecc_uncorrected") or _NONE),
+    _Column("PCIE IN", 10, lambda gpu: _short(gpu, "gpu_pcie_receive_bytes_per_s")),
+    _Column("PCIE OUT", 10, lambda gpu: _short(gpu, "gpu_pcie_send_bytes_per_s")),
+)
+
+
+def _power(node: NodeNow, gpu: GpuNow) -> str:
+    """Return the power of a GPU and its cap, or the GPU that reports the power of their card."""
+    if other := power_reported_by(node, gpu):
+        return f"with {other.position}"
+    text, cap_w = _short(gpu, "gpu_power_w"), gpu.device.power_limit_w
+    if cap_w and text.endswith(" W"):
+        return f"{text.removesuffix(' W')}/{cap_w:.0f} W"
+    return text
+
+
+def _gpu_line(node: NodeNow, gpu: GpuNow, more: Sequence[_Column]) -> Text:
     busy = known(gpu.values, "gpu_busy_percent")
     line = Text(f"{gpu.position:>3}  ")
     line.append_text(bar(None if busy is None else busy / 100, 14))
@@ -104,12 +182,34 @@ def _gpu_line(node: NodeNow, gpu: GpuNow) -> Text:
     line.append(f"  {_short(gpu, 'gpu_sm_active_percent'):>5}")
     line.append(f"  {_short(gpu, 'gpu_tensor_percent'):>6}")
     line.append(f"  {_short(gpu, 'gpu_memory_used_bytes'):>9}")
-    other = power_reported_by(node, gpu)
-    power = _short(gpu, "gpu_power_w")
-    line.append(f"  {power if other is None else f'with {other.position}':>7}")
+    line.append(f"  {_power(node, gpu):>11}")
     line.append(f"  {_short(gpu, 'gpu_temperature_c'):>6}")
     p_state = p_state_text(gpu.p_state)
-    return line.append(f"  {'–' if isinstance(p_state, Missing) else p_state:<3}")
+    line.append(f"  {_NONE if isinstance(p_state, Missing) else p_state:<3}")
+    for one in more:
+        line.append(f"  {one.text(gpu):>{one.width}}")
+    return line
+
+
+def _fault_rows(node: NodeNow, *, has_slowing: bool) -> Iterable[Row]:
+    """Yield what is wrong with GPUs of a node.
+
+    Args:
+        node: the node.
+        has_slowing: whether the lines of the GPUs say what slows them.
+    """
+    texts: dict[str, dict[str, str]] = {}
+    for gpu in node.gpus:
+        for metric, label in _SLOWING.items():
+            share = known(gpu.values, metric)
+            if share and not has_slowing:
+                texts.setdefault(label, {})[gpu.device.id] = quantity(share, "%")
+        for metric, label in _ERRORS.items():
+            if (count := _count(gpu, metric)) not in {"", "0"}:
+                texts.setdefault(label, {})[gpu.device.id] = count
+    for label, by_gpu in texts.items():
+        having = [gpu for gpu in node.gpus if gpu.device.id in by_gpu]
+        yield Row(Text(f"{label:<32}{gpus_with(having, by_gpu, is_part=True)}", WARNING))
 
 
 def _fact_rows(node: NodeNow, *, with_names: bool) -> Iterable[Row]:
@@ -134,7 +234,7 @@ def _fact_rows(node: NodeNow, *, with_names: bool) -> Iterable[Row]:
 
 def _short(gpu: GpuNow, metric: str) -> str:
     value = known(gpu.values, metric)
-    return "–" if value is None else quantity(value, METRICS_BY_NAME[metric].shown_unit)
+    return _NONE if value is None else quantity(value, METRICS_BY_NAME[metric].shown_unit)
 
 
 def _host_rows(node: NodeNow, width: int) -> Iterable[Row]:

@@ -1,14 +1,17 @@
-"""A process: what it uses, and what its main thread did."""
+"""A process: what it uses, where its main thread is, and what this thread did."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import msgspec
 from rich.text import Text
 
 from teho.explain.lines import own_lines
-from teho.explain.where import spent_by
+from teho.explain.where import doing_of, spent_by
 from teho.model.live import NodeNow, ProcessNow
 from teho.model.stack import Frame as CodeFrame
+from teho.model.stack import Seen
 from teho.model.watched import WatchedProcess
 from teho.show.build.report.time import NOT_SAMPLED, is_partly_sampled
 from teho.show.cells import plain
@@ -24,14 +27,19 @@ _OLD_S = 20.0
 """Samples are at most this old in a short run: their age is then not shown."""
 _MOST_LINES = 8
 """Activities and lines of a program that are shown."""
+_LABEL = 12
+"""Width of the labels."""
+_SHORT_S = 2.0
+"""A thread that has been in its line for less time moves from line to line."""
 
 
 def process_view(
     frame: Frame, name: str, pid: int, watched: WatchedProcess | None, width: int
 ) -> View:
-    """Return what a process uses, and what its main thread did at last, with the true time.
+    """Return what a process uses, where its main thread is, and what it did at last.
 
-    In a long run, this time is longer than in a short run: the samples are added up for longer.
+    The title of the shares has the true time. In a long run, this time is longer than in a short
+    run: the samples are added up for longer.
 
     Args:
         frame: what is shown.
@@ -43,30 +51,17 @@ def process_view(
     node = frame.node(name)
     process = next((one for one in node.processes if one.pid == pid), None) if node else None
     title = Text(f"process {pid} on {plain(name)}", "bold")
-    if process is None:
+    if node is None or process is None:
         return View(
             title, [Row(Text("This process has ended, or its node sends no samples."))]
         ).cut(width)
-    rows = [
-        Row(Text(f"{label:<12}{value}"))
-        for label, value in (
-            ("Command", plain(process.command)),
-            ("Parent", str(process.parent)),
-            ("User", user_text(process, frame.owner)),
-            *([] if process.rank is None else [("Rank", str(process.rank))]),
-            ("CPU", f"{percent(process.cpu_percent)} of one core"),
-            ("Memory", format_bytes(process.resident_bytes)),
-            ("Threads", str(process.threads)),
-        )
-    ]
-    if node is not None and process.gpu_memory_bytes:
-        numbers, memory = gpus_of(node, process)
-        rows.append(Row(Text(f"{'GPUs':<12}{numbers}, memory {memory}")))
-        if types := _types(node, process):
-            rows.append(Row(Text(f"{'Type':<12}{types}")))
+    rows = [*_about_rows(node, process, frame.owner), *_line_rows(node, process, watched)]
     rows.append(Row(Text()))
     if watched is None:
-        rows.append(Row(Text("The probe did not record this process.", DIM)))
+        why = "The probe did not record this process."
+        if process.line is not None:
+            why = "The times of its lines follow with the next report."
+        rows.append(Row(Text(why, DIM)))
         return View(title, rows).cut(width)
     recent = watched
     if watched.at_end:
@@ -88,6 +83,50 @@ def process_view(
             rows.append(Row(line))
         rows.append(Row(Text()))
     return View(title, rows).cut(width)
+
+
+def _about_rows(node: NodeNow, process: ProcessNow, owner: str) -> Iterable[Row]:
+    """Yield what a process is, and what it uses."""
+    about = {
+        "Command": plain(process.command),
+        "Parent": str(process.parent),
+        "User": user_text(process, owner),
+        **({} if process.rank is None else {"Rank": str(process.rank)}),
+        "CPU": f"{percent(process.cpu_percent)} of one core",
+        "Memory": format_bytes(process.resident_bytes),
+        "Threads": str(process.threads),
+    }
+    if process.gpu_memory_bytes:
+        numbers, memory = gpus_of(node, process)
+        about["GPUs"] = f"{numbers}, memory {memory}"
+        if types := _types(node, process):
+            about["Type"] = types
+    for label, text in about.items():
+        yield Row(Text(f"{label:<{_LABEL}}{text}"))
+
+
+def _line_rows(node: NodeNow, process: ProcessNow, watched: WatchedProcess | None) -> Iterable[Row]:
+    """Yield where the main thread of a process is, what it does there, and for how long."""
+    label = "Last line" if node.has_ended else "Line now"
+    line = process.line
+    if line is None:
+        if watched is not None and any(one.line for one in node.processes):
+            why = "not sent: the recorder sends the lines of the first Python processes of a node"
+            yield Row(Text(f"{label:<{_LABEL}}{why}", DIM))
+        return
+    if not line.frames:
+        return
+    seen = Seen(frames=line.frames, state=line.state, samples=1.0, wall_s=0.0)
+    has_device = bool(process.gpu_memory_bytes) if watched is None else watched.may_use_device
+    has_ranks = process.rank is not None if watched is None else watched.is_one_of_several
+    does = doing_of(seen, has_device=has_device, has_ranks=has_ranks).value
+    if len(line.frames) > 1:
+        call = line.frames[0]
+        does += f", in {call.function} ({call.file.rpartition('/')[2]})"
+    if line.stayed_s >= _SHORT_S:
+        does += f", in this line for {format_duration(round(line.stayed_s))}"
+    yield Row(Text(f"{label:<{_LABEL}}{plain(_place(line.frames[-1]))}"))
+    yield Row(Text(f"{'':<{_LABEL}}{plain(does)}"))
 
 
 def _types(node: NodeNow, process: ProcessNow) -> str:

@@ -16,6 +16,7 @@ from teho.model.run import Run, RunState
 from teho.model.watched import WatchedProcess
 from teho.show.loaded import LoadedRun
 from teho.show.top.frame import report_of
+from teho.store.long_stays import living_mains
 
 __all__ = ["Reported", "first_report", "reported", "used_cpu_s"]
 
@@ -32,6 +33,8 @@ class Reported(NamedTuple):
     """Of the time before the report."""
     input_wait: str
     """A sentence about waiting for input just before the report; may be empty."""
+    mains: tuple[tuple[str, int], ...] = ()
+    """Node and process id of the main processes that have not ended."""
     cpu_s: float = 0.0
     """CPU time that the report needed, if another process made it."""
 
@@ -51,6 +54,7 @@ def reported(loaded: LoadedRun) -> Reported:
         loaded.processes,
         IdleGpus.of_report(summary, policy),
         wait.sentence(policy) if wait else "",
+        living_mains(summary.program),
     )
 
 

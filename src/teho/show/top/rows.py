@@ -26,9 +26,11 @@ __all__ = [
     "ways",
 ]
 
-_COLORS = tuple(f"color({number})" for number in (88, 124, 130, 94, 100, 64, 28, 29, 30, 24))
+_COLORS = tuple(f"color({number})" for number in (160, 166, 130, 94, 100, 64, 28, 29, 30, 25))
 """From an idle GPU to a busy GPU. The digit in the cell says the same without colour. Colours of
-the table of 256 need half as many bytes as any colour, and white can be read on all of these."""
+the table of 256 need half as many bytes as any colour. White can be read on all of these, and a bar
+of each of them can be seen on white and on black."""
+_REST = "color(242)"
 _ON_COLOR = "color(231)"
 _CELLS = tuple((str(place), f"bold {_ON_COLOR} on {color}") for place, color in enumerate(_COLORS))
 DIM = "dim"
@@ -91,7 +93,7 @@ def bar(share: float | None, width: int) -> Text:
     place = min(9, max(0, int(share * 10)))
     text = Text("━" * filled, _COLORS[place])
     # Not the same sign: without colour, the whole bar would seem full.
-    text.append("─" * (width - filled), "color(240)")
+    text.append("─" * (width - filled), _REST)
     return text
 
 
