@@ -136,6 +136,53 @@ def test_grid_engine_needs_an_administrator(teho: Teho, env: dict[str, str]) -> 
     assert "`teho always script`" in answer.stderr
 
 
+QCONF = """\
+#!/bin/sh
+case $* in
+-sconf) echo "login_shells sh,bash" ;;
+-sql) echo all.q; echo gpu.q ;;
+"-sq all.q") echo "shell_start_mode posix_compliant" ;;
+"-sq gpu.q") echo "shell_start_mode unix_behavior" ;;
+esac
+"""
+
+
+def test_grid_engine_with_login_shells(teho: Teho, env: dict[str, str]) -> None:
+    tools, home = Path(env["PATH"].partition(":")[0]), Path(env["HOME"])
+    env["PATH"] = str(tools)
+    (tools / "scontrol").unlink()
+    (tools / "qconf").unlink()
+    (tools / "qconf").write_text(QCONF)
+    (tools / "qconf").chmod(0o755)
+    (home / ".bash_profile").write_text(". ~/.profile\n")
+    env["SHELL"] = "/bin/tcsh"
+    before = files(home)
+    on = teho("always", "on", env=env)
+    assert on.returncode == 0, on.stderr
+    said = " ".join(on.stdout.split())
+    assert said.startswith("! On for Grid Engine, but jobs may not be recorded.")
+    assert said.count("in the queue gpu.q, jobs are not recorded") == 1
+    changed = files(home)
+    assert {name for name in changed if changed[name] != before.get(name)} == {
+        ".bash_profile", ".profile", ".config/teho", ".config/teho/always",
+        ".config/teho/always/start",
+    }  # fmt: skip
+    found = json.loads(teho("always", "status", "--format", "json", env=env).stdout)
+    assert (found["state"], found["next_step"]) == ("on", "")
+    assert [hook["scheduler"] for hook in found["hooks"]] == ["Grid Engine", "Grid Engine"]
+    (home / ".bash_profile").unlink()
+    assert json.loads(teho("always", "status", "--format", "json", env=env).stdout)["state"] == "on"
+    (home / ".bash_login").touch()
+    partly = json.loads(teho("always", "status", "--format", "json", env=env).stdout)
+    assert partly["state"] == "partly"
+    (home / ".bash_login").unlink()
+    (home / ".bash_profile").write_text(". ~/.profile\n")
+    off = teho("always", "off", env=env)
+    assert off.returncode == 0, off.stderr
+    assert "Log in again" not in off.stdout
+    assert files(home) == before
+
+
 def test_a_failure_before_the_last_recording_is_over(
     teho: Teho, env: dict[str, str], home: Path
 ) -> None:

@@ -13,6 +13,7 @@ from teho.config.settings import load_settings
 from teho.jobs.importer import importer_for
 from teho.jobs.make_recording import ImportWish, make_recordings
 from teho.jobs.read_source import read_source
+from teho.model.missing import Reason
 from teho.model.run import Run
 from teho.show.loaded import LoadedRun
 from teho.store.read import read_run
@@ -66,3 +67,9 @@ def column(directory: Path, device: str, metric: str) -> list[Any]:
 
 def notes(directory: Path) -> str:
     return "\n".join(note for node in run_of(directory).nodes for note in node.notes)
+
+
+def absence(directory: Path, device: str, metric: str) -> tuple[Reason, str]:
+    (node,) = run_of(directory).nodes
+    (found,) = [one for one in node.absences if (one.device, one.metric) == (device, metric)]
+    return found.missing.reason, found.missing.detail

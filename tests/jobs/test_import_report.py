@@ -128,6 +128,10 @@ def test_a_gpu_of_a_known_job_was_surely_never_used(tmp_path: Path) -> None:
     assert facts["job_id"] == "4711"
 
 
+_OF_THE_JOB = {"job_memory_bytes", "job_processes"}
+"""Values of a node that are in some logs."""
+
+
 @pytest.mark.parametrize(
     "name", sorted(path.name for path in LOGS.iterdir() if path.suffix != ".md")
 )
@@ -144,7 +148,7 @@ def test_nothing_is_invented(name: str) -> None:
         known = [metric for metric, total in node.totals.items() if isinstance(total, float)]
         assert known in ([], ["job_cpu_s"])
         assert all(
-            isinstance(figure, Missing) or metric == "job_memory_bytes"
+            isinstance(figure, Missing) or metric in _OF_THE_JOB
             for metric, figure in node.stats.items()
         )
         for figures in (node.stats, node.totals, *(gpu.stats for gpu in node.gpus)):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from jobs.imports import LOGS, column, imported, notes, only, rows, run_of, written
-from teho.errors import InputError
+from jobs.imports import LOGS, absence, column, imported, notes, only, rows, run_of, written
 from teho.jobs.importer import importers
 from teho.model.missing import Reason
 from teho.model.run import RunState
@@ -32,16 +29,10 @@ def utc() -> Iterator[None]:
     time.tzset()
 
 
-def absence(directory: Path, device: str, metric: str) -> tuple[Reason, str]:
-    (node,) = run_of(directory).nodes
-    (found,) = [one for one in node.absences if (one.device, one.metric) == (device, metric)]
-    return found.missing.reason, found.missing.detail
-
-
 def test_each_format_has_a_log_and_each_log_an_origin() -> None:
     assert list(importers()) == [
-        "jobstats", "prometheus", "nvidia-smi-query", "nvidia-smi-dmon", "dcgmi-dmon", "rocm-smi",
-        "amd-smi", "wandb", "nsight-systems",
+        "jobstats", "prometheus", "nsys-stats", "nvidia-smi-query", "nvidia-smi-dmon",
+        "dcgmi-dmon", "rocm-smi", "amd-smi", "wandb", "nsight-systems",
     ]  # fmt: skip
     origins = (LOGS / "README.md").read_text()
     logs = [path for path in LOGS.iterdir() if path.name != "README.md"]
@@ -193,6 +184,16 @@ def test_rocm_smi(name: str) -> None:
     assert rows(directory, "gpu-0")[0]["span_s"] == 10
 
 
+def test_rocm_smi_of_a_desktop() -> None:
+    directory = only(LOGS / "rocm-smi-rx7900xt.csv", every_s=10.0)
+    (gpu,) = run_of(directory).nodes[0].devices
+    assert (gpu.name, gpu.memory_bytes, gpu.architecture) == (
+        "Radeon RX 7900 XT", 21458059264, "gfx1100",
+    )  # fmt: skip
+    assert column(directory, "gpu-0", "gpu_busy_percent") == [0]
+    assert column(directory, "gpu-0", "gpu_memory_used_bytes") == [27856896]
+
+
 def test_rocm_smi_prefers_the_junction() -> None:
     directory = only(LOGS / "rocm-smi.json")
     assert column(directory, "gpu-0", "gpu_temperature_c")[0] == 36
@@ -208,6 +209,25 @@ def test_amd_smi_csv() -> None:
     assert column(directory, "gpu-0", "gpu_temperature_c") == [44, 78]
     assert column(directory, "gpu-1", "gpu_power_w") == [290, None]
     assert run_of(directory).started_at.timestamp() == 1789515523
+
+
+def test_amd_smi_energy() -> None:
+    directory = only(LOGS / "amd-smi-energy.csv")
+    assert run_of(directory).started_at.timestamp() == 1722959154
+    # The first answer is the zero of the counters.
+    assert column(directory, "gpu-0", "gpu_energy_j") == pytest.approx(
+        [42.664, 85.372, 128.075], abs=0.01
+    )
+    assert column(directory, "gpu-1", "gpu_energy_j") == pytest.approx(
+        [43.128, 86.317, 129.505], abs=0.01
+    )
+
+
+def test_amd_smi_usage() -> None:
+    directory = only(LOGS / "amd-smi-usage.json", every_s=5.0)
+    assert column(directory, "gpu-0", "gpu_busy_percent") == [42]
+    assert column(directory, "gpu-0", "gpu_memory_busy_percent") == [1]
+    assert absence(directory, "gpu-0", "gpu_power_w")[0] is Reason.UNRECORDED
 
 
 def test_amd_smi_json_after_lines_with_times() -> None:
@@ -238,78 +258,19 @@ def test_wandb() -> None:
     assert column(of_csv, "gpu-0", "gpu_memory_used_bytes") == [2_000_000_000, 2_500_000_000]
 
 
-def test_nsight_systems() -> None:
-    directory = only(LOGS / "nsight-systems.sqlite")
+def test_wandb_of_2020() -> None:
+    directory = only(LOGS / "wandb-events-2020.jsonl")
     run = run_of(directory)
-    (node,) = run.nodes
-    assert (node.name, run.started_at.isoformat()) == ("g1101", "2026-11-20T09:00:00.500000+00:00")
-    assert [device.memory_bytes for device in node.devices] == [42298834944] * 2
-    first, second = (one.id for one in node.devices)
-    # Two samples in each 0.1 s, of 90 and 100 %.
-    assert column(directory, first, "gpu_busy_percent") == [95.0] * 12
-    assert column(directory, first, "gpu_sm_active_percent") == [76.0] * 12
-    assert column(directory, first, "gpu_tensor_percent") == [19.0] * 12
-    assert column(directory, first, "gpu_sm_occupancy_percent") == [38.0] * 12
-    assert column(directory, first, "gpu_dram_percent") == [47.5 + 9.5] * 12
-    assert column(directory, first, "gpu_sm_clock_mhz") == [1410.0] * 12
-    assert column(directory, second, "gpu_busy_percent") == [0.0] * 12
-    assert absence(directory, first, "gpu_power_w")[0] is Reason.UNRECORDED
-    said = notes(directory)
-    assert "GR Active" in said
-    assert "Compute Warps in Flight [Avg Warps per Cycle]" in said
-    assert "SM Issue [Throughput %]" in said
-
-
-def database(path: Path, *statements: str) -> Path:
-    """Copy the database of Nsight Systems, and change it."""
-    shutil.copy(LOGS / "nsight-systems.sqlite", path)
-    with contextlib.closing(sqlite3.connect(path)) as found:
-        for statement in statements:
-            found.execute(statement)
-        found.commit()
-    return path
-
-
-def test_older_exports_of_nsight_systems(tmp_path: Path) -> None:
-    path = database(
-        tmp_path / "a b?.sqlite",
-        "UPDATE TARGET_INFO_GPU_METRICS "
-        "SET metricName = replace(metricName, ' [Throughput %]', '')",
-        "DROP TABLE TARGET_INFO_SESSION_START_TIME",
-        "DROP TABLE TARGET_INFO_SYSTEM_ENV",
-        "UPDATE TARGET_INFO_GPU SET name = 'NVIDIA H100' WHERE id = 1",
-        "UPDATE GPU_METRICS SET value = value / 1000000 WHERE metricId = 0",
+    assert run.end is not None
+    assert run.end.at.timestamp() == 1582071062
+    assert column(directory, "gpu-0", "gpu_busy_percent") == pytest.approx(
+        [4.07, 5.6, 7.13, 4.47, 5.47], abs=0.05
     )
-    directory = only(path)
-    (node,) = run_of(directory).nodes
-    # Two different models: it is not known which of them has which number.
-    assert [device.memory_bytes for device in node.devices] == [None, None]
-    assert column(directory, node.devices[0].id, "gpu_sm_active_percent") == [76.0] * 12
-    assert column(directory, node.devices[0].id, "gpu_sm_clock_mhz") == [1410.0] * 12
-    # Without a unit, these may be warps, or bytes.
-    for metric in ("gpu_sm_occupancy_percent", "gpu_dram_percent"):
-        assert column(directory, node.devices[0].id, metric) == [None] * 12
-
-
-@pytest.mark.parametrize(
-    ("statement", "words"),
-    [
-        ("DROP TABLE GPU_METRICS", "has no table GPU_METRICS"),
-        ("UPDATE TARGET_INFO_GPU_METRICS SET metricName = 'x'", "has no metric that Teho knows"),
-        ("DELETE FROM GPU_METRICS", "has no samples of the GPUs"),
-        ("ALTER TABLE GPU_METRICS DROP COLUMN value", "no such column: value"),
-    ],
-)
-def test_other_databases_are_refused(tmp_path: Path, statement: str, words: str) -> None:
-    path = database(tmp_path / "x.sqlite", statement)
-    with pytest.raises(InputError, match=words):
-        imported(path)
-
-
-def test_a_report_of_nsight_systems_has_to_be_exported(tmp_path: Path) -> None:
-    path = written(tmp_path, "train.nsys-rep", "QDSTRM")
-    with pytest.raises(InputError, match=r"`nsys export --type sqlite .*train\.nsys-rep` writes"):
-        imported(path)
+    assert column(directory, "gpu-0", "gpu_power_w") == pytest.approx(
+        [27.79, 28.17, 28.53, 28.82, 29.03], abs=0.06
+    )
+    # Only the share of the memory is in these lines.
+    assert absence(directory, "gpu-0", "gpu_memory_used_bytes")[0] is Reason.UNRECORDED
 
 
 def test_jobstats(tmp_path: Path) -> None:
@@ -368,6 +329,50 @@ def test_prometheus_of_omnistat() -> None:
     )  # fmt: skip
     assert column(directory, "gpu-0", "gpu_temperature_c") == [61] * 4
     assert column(directory, "gpu-0", "gpu_memory_used_bytes") == [34351349760] * 4
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["prometheus-real-slurm-job-exporter.json", "victoriametrics-slurm-job-exporter.jsonl"],
+)
+def test_answers_of_real_stores_for_slurm_job_exporter(name: str) -> None:
+    directory = only(LOGS / name)
+    (node,) = run_of(directory).nodes
+    own = node.allocation
+    assert (node.name, own.job_id, own.memory_limit_bytes) == ("ng1", "2", 51539607552)
+    (gpu,) = node.devices
+    assert (gpu.index, gpu.name) == (0, "NVIDIA A100-SXM4-40GB")
+    values = {
+        "gpu_sm_active_percent": 92.6, "gpu_sm_occupancy_percent": 67.8, "gpu_dram_percent": 42.8,
+        "gpu_tensor_percent": 0.67, "gpu_fp32_percent": 35.7, "gpu_power_w": 248.5,
+        "gpu_memory_used_bytes": 15548284928,
+    }  # fmt: skip
+    for metric, value in values.items():
+        found = column(directory, gpu.id, metric)
+        assert found == pytest.approx([value] * len(found), rel=0.05), metric
+        assert len(found) >= 4
+    # With DCGM, the exporter has no share of time with a kernel.
+    assert absence(directory, gpu.id, "gpu_busy_percent")[0] is Reason.UNRECORDED
+    assert set(column(directory, "node", "job_processes")) == {10}
+
+
+def test_answers_of_a_real_prometheus() -> None:
+    directory = only(LOGS / "prometheus-real-nvidia-gpu.json")
+    (gpu,) = run_of(directory).nodes[0].devices
+    assert (gpu.name, gpu.memory_bytes) == ("GeForce GTX 950", 2092171264)
+    assert column(directory, gpu.id, "gpu_power_w") == pytest.approx([13.24] * 5, abs=0.06)
+    assert column(directory, gpu.id, "gpu_busy_percent") == [0] * 5
+    directory = only(LOGS / "prometheus-real-omnistat.json")
+    (node,) = run_of(directory).nodes
+    assert [device.index for device in node.devices] == [0, 1, 2, 3]
+    edge = [column(directory, device.id, "gpu_temperature_c")[0] for device in node.devices]
+    assert edge == [54, 40, 43, 38]
+    assert "node_uptime_secs" in notes(directory)
+    directory = only(LOGS / "prometheus-real-dcgm.json")
+    (gpu,) = run_of(directory).nodes[0].devices
+    assert gpu.id == "GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52"
+    assert column(directory, gpu.id, "gpu_sm_clock_mhz") == [139] * 5
+    assert "DCGM_FI_DEV_MEMORY_TEMP" in notes(directory)
 
 
 def test_export_of_victoriametrics(tmp_path: Path) -> None:

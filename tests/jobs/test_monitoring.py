@@ -348,6 +348,21 @@ def test_numbers_that_are_none_are_missing() -> None:
     assert power[7] == truth.gpu("g1", 0)["gpu_power_w"][7]
 
 
+@pytest.mark.parametrize("blank", [9223372036854775794.0, 140737488355330.0])
+def test_the_numbers_by_which_dcgm_means_no_value_are_missing(blank: float) -> None:
+    """The page of dcgm-exporter shows 9223372036854775794 as the temperature of a memory."""
+    truth = Truth(hosts=("g1",))
+    series = shape("dcgm-exporter", truth)
+    for one in series:
+        if one.labels["__name__"] == "DCGM_FI_DEV_POWER_USAGE":
+            one.values[5] = (one.values[5][0], blank)
+    with served(MetricStore(series)) as store:
+        log = ask_store(Store(store.address), job(truth, node_list="g1", gpus=2)).log
+    for gpu in range(2):
+        power = [one.values["gpu_power_w"] for one in log.samples if one.device == uuid("g1", gpu)]
+        assert [number for number, one in enumerate(power) if isinstance(one, Missing)] == [5]
+
+
 @pytest.mark.parametrize("ahead_s", [-240, 240])
 def test_clocks_that_differ_are_named(ahead_s: int) -> None:
     truth = Truth()

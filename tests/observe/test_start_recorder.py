@@ -35,6 +35,7 @@ class Job:
         self.recorder.chmod(0o755)
         self.write_start()
         self.options: tuple[str, ...] = ()
+        self.script = SCRIPT
         self.environment = {
             "PATH": os.environ["PATH"],
             "SLURM_JOB_ID": number,
@@ -55,7 +56,7 @@ class Job:
 
     def run(self, hook: bool) -> tuple[int, str, str]:
         script = self.folder / "script.sh"
-        script.write_text(SCRIPT)
+        script.write_text(self.script)
         environment = dict(self.environment)
         if hook:
             lines = slurm_hook(str(self.start), self.folder, {"SHELL": "/bin/bash"}).lines
@@ -177,6 +178,29 @@ def _name_of_another_file(job: Job) -> None:
 def test_no_breakage_reaches_the_job(job: Job, plant: Callable[[Job], None]) -> None:
     plant(job)
     assert job.run(hook=True) == job.run(hook=False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make namespaces here")
+def test_a_container_inside_the_job(job: Job) -> None:
+    """The files of Teho are not in the container, and the link of the job leads nowhere there."""
+    hidden = job.folder / "hidden"
+    hidden.mkdir()
+    container = job.folder / "container"
+    container.write_text(
+        "#!/bin/sh\n"
+        f'exec unshare --mount --pid --fork --mount-proc sh -c \'mount -t tmpfs none "{hidden}"; '
+        'exec bash -c "echo inside; exit 5"\'\n'
+    )
+    container.chmod(0o755)
+    start = hidden / "start"
+    start.write_bytes(job.start.read_bytes())
+    start.chmod(0o755)
+    job.start = start
+    job.script = f"{container}; echo $?; sleep 0.2; {container}; exit 3\n"
+    with_hook, without = job.run(hook=True), job.run(hook=False)
+    assert with_hook == without == (3, "inside\n5\ninside\n", "")
+    wait_for(job.starts)
+    assert len(job.starts()) == 1
 
 
 def test_a_recorder_that_fails_is_noted_and_not_tried_again(job: Job) -> None:

@@ -60,6 +60,8 @@ _ACTIVE = "spool/execd/*/active_jobs/*"
 _LOST_CHECKS = 3
 """A job is sent again if it was lost in as many checks in a row."""
 
+# Gives the jobs of root another home directory: the machine's own file of users is not touched.
+WITH_HOME = 'mount --bind "$1" /etc/passwd && shift && exec "$@"'
 # Ends its daemon when the pipe closes, so that nothing stays behind a test that is killed.
 # Not by SIGTERM: the queue master spins for nine seconds to save what is thrown away.
 GUARD = '"$@" & read -r _; kill -KILL $! 2> /dev/null; wait $!'
@@ -103,6 +105,8 @@ class GridEngine(Running):
             "PATH": f"{self.bin}:{PROGRAMS}:{os.environ['PATH']}",
         }
         """What a client needs in its environment."""
+        self.root_home: Path | None = None
+        """Home directory of root in jobs, if set before the start; None: root's own."""
         self.hosts: tuple[str, ...] = nodes or (socket.gethostname(),)
         self._nodes = NodePair(nodes, directory / "nodes") if nodes else None
         self._guards: list[subprocess.Popen[bytes]] = []
@@ -255,6 +259,12 @@ class GridEngine(Running):
         host = host or self.hosts[0]
         log = self.root / f"{program}-{host}.log"
         guarded = ["/bin/sh", "-c", GUARD, program, str(PROGRAMS / program)]
+        if self.root_home and program == "sge_execd":
+            users = self.directory / "passwd"
+            root = f"root:x:0:0:root:{self.root_home}:/bin/bash\n"
+            others = Path("/etc/passwd").read_text().splitlines(keepends=True)
+            users.write_text(root + "".join(row for row in others if not row.startswith("root:")))
+            guarded = ["unshare", "--mount", "sh", "-c", WITH_HOME, "sh", str(users), *guarded]
         with log.open("wb") as errors:
             guard = subprocess.Popen(
                 self._nodes.inside(host, guarded, Path("/")) if self._nodes else guarded,
@@ -354,12 +364,16 @@ class GridEngineTwin(GridEngine):
 
 
 @contextmanager
-def started(cluster: Cluster, nodes: tuple[str, str] | None = None) -> Iterator[GridEngineTwin]:
+def started(
+    cluster: Cluster, nodes: tuple[str, str] | None = None, root_home: Path | None = None
+) -> Iterator[GridEngineTwin]:
     """Run a twin in a directory of its own, which goes away with it."""
     # Not pytest's directory: that one is closed to the scheduler's own user.
     directory = Path(tempfile.mkdtemp(prefix="teho-grid-engine-"))
     try:
-        with GridEngineTwin(cluster, directory, nodes) as twin:
+        twin = GridEngineTwin(cluster, directory, nodes)
+        twin.root_home = root_home
+        with twin:
             yield twin
     finally:
         shutil.rmtree(directory, ignore_errors=True)

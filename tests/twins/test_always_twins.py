@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from grid_engine_twin import PROGRAMS, GridEngineTwin
+from grid_engine_twin import PROGRAMS, GridEngineTwin, started, why_not
 from recording_site import RecordingSite, recording_site
 
 from support import TEHO, wait_for
+from teho.clusters.catalogue import load_cluster
 from teho.model.run import Run, RunState
 from teho.store.read import read_run, rows_of_node, run_state
 
@@ -46,6 +48,24 @@ def site(slurm: None) -> Iterator[RecordingSite]:
         on = one.teho("always", "on")
         assert on.returncode == 0, on.stderr
         yield one
+
+
+@pytest.fixture(scope="module")
+def login_shells() -> Iterator[GridEngineTwin]:
+    """Run a Grid Engine whose queues start login shells, and that has no commands of Slurm."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="home-") as place,
+        started(load_cluster("arc4", {}), root_home=Path(place)) as twin,
+    ):
+        tools = Path(place) / "tools"
+        tools.mkdir()
+        (tools / "qconf").symlink_to(PROGRAMS / "qconf")
+        for queue in twin.ask("qconf", "-sql").stdout.split():
+            row = ("shell_start_mode", "posix_compliant", queue)
+            assert twin.ask("qconf", "-mattr", "queue", *row).returncode == 0
+        yield twin
 
 
 def submit(site: RecordingSite, lines: str, *, nodes: int = 1, variables: str = "") -> str:
@@ -143,6 +163,43 @@ def test_a_job_of_grid_engine_is_recorded(arc4: GridEngineTwin, tmp_path: Path) 
     assert rows.table["job_cpu_s"][-1].as_py() >= 0.4
     shown = arc4.ask(*TEHO, "report", job, "--format", "seff")
     assert "State: COMPLETED" in shown.stdout, shown.stderr
+
+
+@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
+def test_a_user_of_grid_engine_records_without_an_administrator(
+    login_shells: GridEngineTwin, shell: str
+) -> None:
+    """The queues start login shells, as Grid Engine's own defaults say."""
+    twin, place = login_shells, login_shells.root_home
+    assert place is not None
+    tools, home = place / "tools", place / "recordings"
+    shutil.rmtree(home, ignore_errors=True)
+    user = {
+        "HOME": str(place), "XDG_CONFIG_HOME": str(place), "TEHO_HOME": str(home),
+        "PATH": str(tools), "TEHO_EVERY": "200ms",
+    }  # fmt: skip
+    on = twin.ask(*TEHO, "always", "on", environment=user)
+    assert on.returncode == 0, on.stderr
+    assert on.stdout.startswith("✓ On: every Grid Engine job"), on.stdout
+    script, output = place / "job.sh", place / f"out-{Path(shell).name}"
+    options = f"-S {shell} -l h_rt=0:15:0 -wd {place} -j y -o {output} -N login"
+    script.write_text(f'#$ {options} -v TEHO_EVERY=200ms\necho "$?"\n{BURN}\nexit 6\n')
+    sent = twin.ask(str(PROGRAMS / "qsub"), "-terse", "-sync", "y", str(script), patience_s=120)
+    job = sent.stdout.split()[0]
+    assert output.read_text() == "0\n"
+    wait_for(lambda: [*home.glob("runs/*/samples/*.parquet")])
+    [directory] = (home / "runs").iterdir()
+    run = read_run(directory)
+    assert run.is_automatic
+    assert (run.command, run.nodes[0].allocation.job_id) == (("login",), job)
+    rows = rows_of_node(directory, run.nodes[0].name, "node", ["job_cpu_s"], [])
+    assert rows is not None
+    assert rows.table["job_cpu_s"][-1].as_py() >= 0.4
+    shown = twin.ask(*TEHO, "report", job, "--format", "seff", environment={"TEHO_HOME": str(home)})
+    assert "State: FAILED (exit code 6)" in shown.stdout, shown.stderr
+    off = twin.ask(*TEHO, "always", "off", environment=user)
+    assert off.returncode == 0, off.stderr
+    assert not (place / ".profile").exists()
 
 
 def test_a_task_prolog_records_what_bash_does_not_start(site: RecordingSite) -> None:

@@ -42,8 +42,9 @@ Examples:
 def command() -> None:
     """Record all your jobs, without a change in their scripts.
 
-    Teho adds lines to ~/.bashrc. With these lines, each Slurm job with a script of bash starts a
-    recorder in the background. A job never waits for the recorder, and never fails because of it.
+    Teho adds lines to ~/.bashrc, for Grid Engine to ~/.profile. With these lines, each job with a
+    script of bash starts a recorder in the background. A job never waits for the recorder, and
+    never fails because of it.
 
     Reads, writes, network: see the help of each command.
     """
@@ -58,14 +59,14 @@ def _examples(line: str) -> str:
 def on(output: Output) -> None:
     """Record every job that you submit from now on.
 
-    Begins with the next shell: log in again, or read ~/.bashrc again. Teho removes old recordings
-    of this kind: see `keep` and `keep_gb` in the settings.
+    With Slurm, this begins with the next shell: log in again, or read ~/.bashrc again. Teho removes
+    old recordings of this kind: see `keep` and `keep_gb` in the settings.
 
-    Reads: ~/.bashrc or ~/.zshrc.
+    Reads: ~/.bashrc or ~/.zshrc, and the files of login shells, such as ~/.profile.
 
-    Writes: the same file, and ~/.config/teho/always.
+    Writes: the same files, and ~/.config/teho/always.
 
-    Network: only through commands of the scheduler, such as scontrol.
+    Network: only through commands of the scheduler, such as scontrol or qconf.
     """
     from teho.config.marked_lines import add_lines
 
@@ -97,12 +98,12 @@ def on(output: Output) -> None:
 def off(output: Output) -> None:
     """Stop recording every job, and remove what `teho always on` added.
 
-    Your file is then as it was before, byte for byte. The recordings stay. Open shells keep the
-    variable BASH_ENV, which has no effect then.
+    Your files are then as they were before, byte for byte. The recordings stay. Open shells keep
+    the variable BASH_ENV, which has no effect then.
 
-    Reads: ~/.bashrc or ~/.zshrc.
+    Reads: ~/.bashrc or ~/.zshrc, and the files of login shells, such as ~/.profile.
 
-    Writes: the same file; deletes ~/.config/teho/always and TEHO_HOME/.always.
+    Writes: the same files; deletes ~/.config/teho/always and TEHO_HOME/.always.
 
     Network: not used.
     """
@@ -128,7 +129,8 @@ def status(output: Output) -> None:
 
     Asks the accounting how the recorded jobs ended.
 
-    Reads: ~/.bashrc or ~/.zshrc, and the recordings in TEHO_HOME.
+    Reads: ~/.bashrc or ~/.zshrc, the files of login shells, such as ~/.profile, and the recordings
+    in TEHO_HOME.
 
     Writes: the ends of jobs to their recordings.
 
@@ -169,18 +171,19 @@ def _start_file() -> Path:
 
 
 def _hooks(start: Path) -> tuple[Hook, ...]:
-    """Return the hook of each scheduler of this machine.
+    """Return the hooks of all schedulers of this machine.
 
     Raises:
         InputError: this machine has no scheduler, or a hook cannot be added.
     """
     from teho.config.settings import expanded
+    from teho.schedulers.command import run
     from teho.schedulers.registry import schedulers
 
     able = [one for one in schedulers().values() if one.inventory_command]
     here = [one for one in able if shutil.which(one.inventory_command)]
-    found = [one.hook(str(start), expanded("~"), os.environ) for one in here]
-    hooks = tuple(hook for hook in found if hook)
+    home = expanded("~")
+    hooks = tuple(hook for one in here for hook in one.hooks(str(start), home, os.environ, run))
     if hooks:
         return hooks
     if here:
@@ -202,7 +205,8 @@ def _files() -> tuple[Path, ...]:
 
     home = expanded("~")
     zsh = Path(os.environ.get("ZDOTDIR") or home)
-    return home / ".bashrc", zsh / ".zshrc"
+    names = (".bashrc", ".bash_profile", ".bash_login", ".profile")
+    return *(home / name for name in names), zsh / ".zshrc"
 
 
 def _program(names: Iterable[str] = _DIRECTORIES) -> str:
@@ -293,7 +297,7 @@ def _status(*, settles: bool) -> Always:
     is_off = not (any(added) or start.exists() or broken)
     state = "on" if is_on else "off" if is_off else "partly"
     if not is_off:
-        problems += [hook.problem for hook in hooks if hook.problem] or broken.values()
+        problems += dict.fromkeys(hook.problem for hook in hooks if hook.problem) or broken.values()
         problems += _unconfigured()
         problems += _failures(start, last.started_at.timestamp() if last else 0.0)
         nearest = nearest_directory(home)
@@ -319,10 +323,11 @@ def _status(*, settles: bool) -> Always:
 
 def _next_step(hooks: Sequence[Hook], state: str) -> str:
     """Return what to do so that this shell fits the state; empty: it fits."""
-    unread = [hook.file for hook in hooks if not hook.is_active]
+    wanted = [hook for hook in hooks if hook.needs_new_shell]
+    unread = [hook.file for hook in wanted if not hook.is_active]
     if state == "on" and unread:
         return f"log in again, or run `. {unread[0]}`"
-    if state == "off" and len(unread) < len(hooks):
+    if state == "off" and len(unread) < len(wanted):
         return (
             "log in again: this shell still has the variable `BASH_ENV` of Teho, which has no "
             "effect now"

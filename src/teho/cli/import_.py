@@ -52,9 +52,10 @@ def command(
     """Make a recording from logs of other programs, and print the id of the new run.
 
     FILE, or - for the standard input, is a log of nvidia-smi, dcgmi, rocm-smi or amd-smi, a
-    summary of Jobstats, an answer of Prometheus, the system metrics of Weights & Biases, or an
-    export of Nsight Systems to SQLite. Several files are one run if they overlap in time. Lines of
-    other programs in the log are skipped. If the log has a long gap, each part is a recording.
+    summary of Jobstats, an answer of Prometheus, the system metrics of Weights & Biases, an export
+    of Nsight Systems to SQLite, or the table cuda_gpu_trace of nsys stats. Several files are one
+    run if they overlap in time. Lines of other programs in the log are skipped. If the log has a
+    long gap, each part is a recording.
 
     Only what is in the log is in the recording. All other figures of the report are missing, with
     the reason.

@@ -17,6 +17,9 @@ from teho.model.missing import Missing, Reason
 __all__ = ["Series", "host_of", "jobs_of", "key_of", "read_series"]
 
 _FACTS = frozenset({GPU_MEMORY, MEMORY_LIMIT, CORES})
+_DCGM, _DCGM_BLANK = "DCGM_FI_", 2.0**47
+"""From this number on, DCGM means that there is no value (`DCGM_FP64_BLANK`, `DCGM_INT64_BLANK`).
+Older versions of dcgm-exporter write these numbers; the page of dcgm-exporter shows one of them."""
 _CPU_TIME = "job_cpu_s"
 """The CPU time of a job is the sum of its series: some exporters have one for each core."""
 
@@ -129,7 +132,15 @@ def _placed(every: Iterable[Series], log: Log) -> Iterator[_Placed]:
             log.unused.setdefault(f"{name} without a label of the GPU")
             continue
         host = host_of(series, known.exporter.host)
-        yield _Placed(series, known, host, "" if is_of_node else key)
+        yield _Placed(_without_blanks(series, name), known, host, "" if is_of_node else key)
+
+
+def _without_blanks(series: Series, name: str) -> Series:
+    """Return a series of DCGM without the numbers that mean that there is no value."""
+    if not name.startswith(_DCGM) or all(value < _DCGM_BLANK for _, value in series.values):
+        return series
+    pairs = [(at_s, value if value < _DCGM_BLANK else math.nan) for at_s, value in series.values]
+    return series._replace(values=pairs)
 
 
 def _without_copies(placed: list[_Placed], log: Log) -> list[_Placed]:

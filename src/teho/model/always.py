@@ -17,7 +17,9 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     lines: tuple[str, ...]
     is_active: bool = False
-    """Whether this shell has read them: jobs that are submitted from it are recorded."""
+    """Whether jobs that are submitted from this shell are recorded."""
+    needs_new_shell: bool = True
+    """Whether a shell has to read the lines before it submits jobs. False: the jobs read them."""
     problem: str = ""
     """Why a new shell does not have them, or what is wrong with them; empty: all is well."""
 
@@ -28,7 +30,7 @@ class Always(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     """`on`, `off`, or `partly`: only some of the schedulers, or parts are missing."""
     hooks: tuple[Hook, ...]
-    """One for each scheduler of this machine."""
+    """At least one for each scheduler of this machine."""
     start: str
     """The program that starts the recorder."""
     home: str

@@ -29,9 +29,9 @@ if [ "$status" = 0 ]; then
     rm -f "$mark"
     exit 0
 fi
-# It failed, and would fail again: the next bash of this job does not try.
-if [ -n "${SLURM_TASK_PID-}" ]; then
-    ln -sfn "/proc/$SLURM_TASK_PID" "$mark"
+# It failed, and would fail again: the next shell of this job does not try.
+if [ -n "${SLURM_TASK_PID-}${2-}" ]; then
+    ln -sfn "/proc/${SLURM_TASK_PID:-$2}" "$mark"
 else
     rm -f "$mark"
 fi

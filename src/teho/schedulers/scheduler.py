@@ -87,7 +87,7 @@ class Scheduler:
     accounting_command: str = ""
     """If this command exists, `teho report` and `teho jobs` ask this scheduler's accounting."""
     ping_command: tuple[str, ...] = ()
-    """Command that asks whether the scheduler answers, if users can record all jobs (`hook`)."""
+    """Command that asks whether the scheduler answers, if users can record all jobs (`hooks`)."""
 
     def backend(self, home: Path) -> Backend:
         """Return the object that builds its commands and reads its answers.
@@ -147,20 +147,23 @@ class Scheduler:
         """
         return None
 
-    def hook(self, start: str, home: Path, environment: Mapping[str, str]) -> Hook | None:
-        """Return the lines of a user's file with which each job starts the recorder.
+    def hooks(
+        self, start: str, home: Path, environment: Mapping[str, str], ask: Ask
+    ) -> tuple[Hook, ...]:
+        """Return the lines of a user's files with which each job starts the recorder.
 
-        None: users cannot do this, only an administrator can.
+        Empty: users cannot do this, only an administrator can.
 
         Args:
             start: path of the program that starts the recorder.
             home: the user's home directory.
             environment: variables of the user's shell.
+            ask: runs a command that only asks.
 
         Raises:
             InputError: the lines cannot be added, such as for an unknown shell.
         """
-        return None
+        return ()
 
     def only_this_node(self, node: str, nodes: int, node_list: str) -> str:
         """Say why only one of a job's nodes is recorded; empty: all can be recorded.

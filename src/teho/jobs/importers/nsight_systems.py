@@ -1,9 +1,11 @@
-"""The GPU metrics of Nsight Systems: the database that `nsys export --type sqlite` writes.
+"""A capture of Nsight Systems: the database that `nsys export --type sqlite` writes.
 
 `GPU_METRICS` has the samples, at up to 200,000 per second. `TARGET_INFO_GPU_METRICS` has the names
-of the metrics. Times are in ns since the begin of the capture, which is in
-`TARGET_INFO_SESSION_START_TIME`. The lowest 8 bits of `typeId` are the number of the GPU. Source:
-NVIDIA's Post-Collection Analysis Guide, "SQLite Schema Reference", and the exports of 2023 to 2025.
+of the metrics. The lowest 8 bits of `typeId` are the number of the GPU. A capture without these
+tables has the times of the kernels, if it traced CUDA: `CUPTI_ACTIVITY_KIND_KERNEL`, and for CUDA
+graphs that were traced as a whole, `CUPTI_ACTIVITY_KIND_GRAPH_TRACE`. Times are in ns since the
+begin of the capture, which is in `TARGET_INFO_SESSION_START_TIME`. Source: NVIDIA's Post-Collection
+Analysis Guide, "SQLite Schema Reference", and the exports of 2023 to 2026.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from teho.errors import InputError
 from teho.jobs.importer import Importer
+from teho.jobs.kernel_times import KERNELS_NOTE, Span, add_busy
 from teho.jobs.log import Log, Sample, Source, Value
 from teho.jobs.read_source import SQLITE
 from teho.store.layout import safe_name
@@ -41,10 +44,33 @@ _BARE = frozenset({"GR Active", "SM Active", "SMs Active", "Tensor Active"})
 _CLOCK, _CLOCK_METRIC = "GPC Clock Frequency [MHz]", "gpu_sm_clock_mhz"
 _HZ_FROM = 1e5
 """The name says MHz, but the values are in Hz. No clock has so many MHz."""
+_UNSIGNED = 0xFFFFFFFF
+"""The export writes these Hz as 32 bits with a sign: more than 2,147 MHz are negative numbers."""
 _BIN_NS = 100_000_000
 """Teho takes the mean of all samples in 0.1 s: a capture has up to 200,000 samples per second."""
 _TABLES = ("GPU_METRICS", "TARGET_INFO_GPU_METRICS")
+_KERNELS = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": (
+        "SELECT deviceId, start / 1e9, end / 1e9 FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE end >= start"
+    ),
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": (
+        "SELECT deviceId, start / 1e9, end / 1e9 FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE "
+        "WHERE end >= start"
+    ),
+}
+_COPIES = {
+    "CUPTI_ACTIVITY_KIND_MEMCPY": (
+        "SELECT deviceId, start / 1e9, end / 1e9 FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE end >= start"
+    ),
+    "CUPTI_ACTIVITY_KIND_MEMSET": (
+        "SELECT deviceId, start / 1e9, end / 1e9 FROM CUPTI_ACTIVITY_KIND_MEMSET WHERE end >= start"
+    ),
+}
+"""Table of operations -> the question for GPU, begin and end of each, in s."""
 _MOST_PERCENT = 100.0
+_END_NOTE = (
+    "The log has no date. Teho assumes that the capture ended when the file was last changed."
+)
 _BUSY_NOTE = (
     "Nsight Systems has no GPU busy. Teho shows GR Active in its place: the share of time in which "
     "the engine for graphics and computing was active."
@@ -55,7 +81,7 @@ class NsightSystems(Importer):
     """One database of one capture."""
 
     title = "Nsight Systems"
-    written_by = "nsys profile --gpu-metrics-devices=all, then nsys export --type sqlite"
+    written_by = "nsys profile, best with --gpu-metrics-devices=all; then nsys export --type sqlite"
     place = 70
 
     def recognises(self, source: Source) -> bool:
@@ -69,10 +95,10 @@ class NsightSystems(Importer):
         return f"`nsys export --type sqlite {source.path}` writes the file that Teho reads"
 
     def read(self, source: Source) -> Log:
-        """Read the means of all metrics that Teho has, in steps of 0.1 s.
+        """Read the means of all metrics that Teho has, or GPU busy from the times of the kernels.
 
         Raises:
-            InputError: the database is damaged, or has no GPU metrics.
+            InputError: the database is damaged, or has neither GPU metrics nor kernels.
         """
         try:
             import sqlite3
@@ -104,17 +130,29 @@ class _Named(NamedTuple):
 
 def _read(database: sqlite3.Connection, source: Source) -> Log:
     present = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-    if not present.issuperset(_TABLES):
-        raise _no_metrics(source, "has no table GPU_METRICS")
     log = Log(tool=_TOOL, is_whole=True, period_s=_BIN_NS / 1e9)
-    named = list(_named(database, log))
-    if not named:
-        raise _no_metrics(source, "has no metric that Teho knows")
     host = _host(database) if "TARGET_INFO_SYSTEM_ENV" in present else ""
     begin_s = None
     if "TARGET_INFO_SESSION_START_TIME" in present:
         row = database.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone()
         begin_s = row[0] / 1e9 if row and row[0] else None
+    if present.issuperset(_TABLES):
+        _add_metrics(database, source, log, host, begin_s)
+    elif not present.isdisjoint(_KERNELS):
+        _add_kernels(database, source, log, host, begin_s, present)
+    else:
+        raise _no_metrics(source, "has no table GPU_METRICS, and no times of kernels")
+    _add_facts(database, log, host, present)
+    return log
+
+
+def _add_metrics(
+    database: sqlite3.Connection, source: Source, log: Log, host: str, begin_s: float | None
+) -> None:
+    """Add the means of all metrics that Teho has, in steps of 0.1 s."""
+    named = list(_named(database, log))
+    if not named:
+        raise _no_metrics(source, "has no metric that Teho knows")
     found: dict[tuple[int, int], dict[str, float]] = {}
     for one in named:
         for bin_, value in _means(database, one):
@@ -130,16 +168,43 @@ def _read(database: sqlite3.Connection, source: Source) -> Log:
         log.samples.append(Sample.of(at_s, host, str(gpu), cells))
     if not log.samples:
         raise _no_metrics(source, "has no samples of the GPUs")
-    _add_facts(database, log, host, present)
     if any("gpu_busy_percent" in one.metrics for one in log.samples):
         log.notes.append(_BUSY_NOTE)
-    return log
+
+
+def _add_kernels(
+    database: sqlite3.Connection,
+    source: Source,
+    log: Log,
+    host: str,
+    begin_s: float | None,
+    present: set[str],
+) -> None:
+    """Add the GPU busy, from the times of the kernels.
+
+    Without the begin of the capture, the last change of the file is its end.
+    """
+    kernels: dict[str, list[Span]] = {}
+    first_s, last_s = float("inf"), 0.0
+    for table, question in {**_KERNELS, **_COPIES}.items():
+        for device, start_s, end_s in database.execute(question) if table in present else ():
+            spans = kernels.setdefault(str(device), [])
+            if table in _KERNELS:
+                spans.append((start_s, end_s))
+            first_s, last_s = min(first_s, start_s), max(last_s, end_s)
+    if not any(kernels.values()):
+        raise _no_metrics(source, "has no GPU metrics and no kernels")
+    if begin_s is None:
+        begin_s = source.changed_s - last_s
+        log.notes.append(_END_NOTE)
+    add_busy(log, kernels, (first_s, last_s), begin_s=begin_s, host=host)
+    log.notes.append(KERNELS_NOTE)
 
 
 def _no_metrics(source: Source, what: str) -> InputError:
     return InputError(
         f"{source.path} {what}",
-        "the metrics that Nsight Systems takes with --gpu-metrics-devices",
+        "GPU metrics (--gpu-metrics-devices) or kernels (--trace=cuda)",
         "`nsys profile --gpu-metrics-devices=all …`, and then `nsys export --type sqlite FILE`",
     )
 
@@ -147,7 +212,8 @@ def _no_metrics(source: Source, what: str) -> InputError:
 def _named(database: sqlite3.Connection, log: Log) -> Iterator[_Named]:
     """Yield the metrics that Teho has; the names of others are kept."""
     rows = database.execute("SELECT typeId, metricId, metricName FROM TARGET_INFO_GPU_METRICS")
-    for type_id, metric_id, name in rows.fetchall():
+    for type_id, metric_id, text in rows.fetchall():
+        name = str(text)
         bare = name.removesuffix(_PER_CENT)
         metric = _METRICS.get(bare, "") if name != bare or bare in _BARE else ""
         metric = _CLOCK_METRIC if name == _CLOCK else metric
@@ -160,9 +226,10 @@ def _named(database: sqlite3.Connection, log: Log) -> Iterator[_Named]:
 def _means(database: sqlite3.Connection, one: _Named) -> Iterator[tuple[int, float]]:
     """Yield the mean of a metric in each step of time, in the order of time."""
     yield from database.execute(
-        "SELECT timestamp / ? AS bin, avg(value) FROM GPU_METRICS "
+        "SELECT timestamp / ? AS bin, avg(CASE WHEN ? THEN value & ? ELSE value END) "
+        "FROM GPU_METRICS "
         "WHERE typeId = ? AND metricId = ? AND timestamp >= 0 GROUP BY bin ORDER BY bin",
-        (_BIN_NS, one.type_id, one.metric_id),
+        (_BIN_NS, one.metric == _CLOCK_METRIC, _UNSIGNED, one.type_id, one.metric_id),
     )
 
 
@@ -184,7 +251,7 @@ def _add_facts(database: sqlite3.Connection, log: Log, host: str, present: set[s
         models.update(database.execute("SELECT name, totalMemory FROM TARGET_INFO_GPU").fetchall())
     for key in {sample.device for sample in log.samples}:
         facts = log.gpu(host, key)
-        facts.index, facts.vendor = int(key), "nvidia"
+        facts.index, facts.vendor = int(key) if key.isdecimal() else None, "nvidia"
         if len(models) == 1:
             ((facts.name, size),) = models
             facts.memory_bytes = size or None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
+    from teho.model.always import Hook
     from teho.model.cluster import Cluster
     from teho.model.job import RunningJob
     from teho.model.member import Live
@@ -102,6 +103,14 @@ class GridEngineScheduler(Scheduler):
             name=environment.get("JOB_NAME", ""),
             variables={"JOB_ID": number, "SGE_TASK_ID": task},
         )
+
+    def hooks(
+        self, start: str, home: Path, environment: Mapping[str, str], ask: Ask
+    ) -> tuple[Hook, ...]:
+        """Return the line for the files that the login shell of a job reads."""
+        from teho.schedulers.grid_engine.hook import grid_engine_hooks
+
+        return grid_engine_hooks(start, home, ask)
 
     def only_this_node(self, node: str, nodes: int, node_list: str) -> str:
         """Say that it only starts the script."""

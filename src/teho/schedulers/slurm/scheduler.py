@@ -89,11 +89,13 @@ class SlurmScheduler(Scheduler):
 
         return job_of_script(environment, machine)
 
-    def hook(self, start: str, home: Path, environment: Mapping[str, str]) -> Hook:
+    def hooks(
+        self, start: str, home: Path, environment: Mapping[str, str], ask: Ask
+    ) -> tuple[Hook, ...]:
         """Return the lines that set `BASH_ENV`."""
         from teho.schedulers.slurm.hook import slurm_hook
 
-        return slurm_hook(start, home, environment)
+        return (slurm_hook(start, home, environment),)
 
     def unused_variables(self, environment: Mapping[str, str]) -> str:
         """Name the variables that sbatch would use as options."""

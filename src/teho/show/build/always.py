@@ -33,7 +33,7 @@ def always_document(found: Always) -> Document:
             ),
             listing(
                 "files",
-                "Lines in your file",
+                "Lines in your files",
                 (
                     Item(text=hook.file, lead=hook.scheduler, code=hook.lines)
                     for hook in found.hooks
@@ -47,7 +47,7 @@ def always_document(found: Always) -> Document:
 
 
 def _verdict(found: Always) -> tuple[VerdictSeverity, str]:
-    who = " and ".join(hook.scheduler for hook in found.hooks)
+    who = " and ".join(dict.fromkeys(hook.scheduler for hook in found.hooks))
     if found.state == "off":
         kept = f" {counted(found.recordings, 'recording')} kept." if found.recordings else ""
         step = f" {found.next_step[0].upper()}{found.next_step[1:]}." if found.next_step else ""
