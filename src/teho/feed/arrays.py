@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -14,10 +14,11 @@ from teho.feed.tree import Rebuild, flat
 __all__ = ["Arrays", "arrays_of"]
 
 
-_TOGETHER_BYTES = 64 * 1024
-_LEAST_TOGETHER = 8
-"""If at least this number of batches fits into this size, their rows are copied together: for small
-batches, the calls take longer than the copies."""
+_TOGETHER_BYTES, _LEAST_TOGETHER = 64 * 1024, 8
+"""If at least this number of batches of an array fits into this size, their rows are copied
+together: for small batches, the calls take longer than the copies."""
+_TOGETHER_DEVICE_BYTES, _LEAST_TOGETHER_DEVICE = 8 * 1024**2, 2
+"""The same for a GPU, for which a call takes longer, and a copy takes less time."""
 
 
 class Arrays(NamedTuple):
@@ -53,17 +54,40 @@ class Arrays(NamedTuple):
             sizes: number of rows of each batch.
             pins: whether the batches are in pinned memory.
         """
-        rebuild, rows = self.rebuild, order if self.indices is None else self.indices[order]
-        select = [_pinned_rows(leaf) if pins else leaf.index_select for leaf in self.leaves]
-        many = _TOGETHER_BYTES // max(1, sizes[0] * self.sample_bytes)
-        if many < _LEAST_TOGETHER:
-            return (rebuild([one(0, some) for one in select]) for some in rows.split(sizes))
-        groups = [sizes[first : first + many] for first in range(0, len(sizes), many)]
-        return (
-            rebuild(parts)
-            for some, group in zip(rows.split([*map(sum, groups)]), groups, strict=True)
-            for parts in zip(*(one(0, some).split(group) for one in select), strict=True)
-        )
+        rows = order if self.indices is None else self.indices[order]
+        # Arrays with the same number of batches in a group share the pieces of the order.
+        pieces: dict[int, tuple[list[list[int]], Any]] = {}
+        parts = []
+        for leaf in self.leaves:
+            many = _together(leaf, sizes[0])
+            if many not in pieces:
+                groups = [sizes[first : first + many] for first in range(0, len(sizes), many)]
+                pieces[many] = groups, rows.split([*map(sum, groups)])
+            parts.append(_parts(leaf, *pieces[many], pins=pins))
+        return map(self.rebuild, zip(*parts, strict=True))
+
+
+def _together(leaf: Any, batch_size: int) -> int:
+    """Return the number of batches whose rows are copied together from an array."""
+    is_host = leaf.device.type == "cpu"
+    most_bytes = _TOGETHER_BYTES if is_host else _TOGETHER_DEVICE_BYTES
+    many = most_bytes // max(1, batch_size * leaf[0].numel() * leaf.element_size())
+    return many if many >= (_LEAST_TOGETHER if is_host else _LEAST_TOGETHER_DEVICE) else 1
+
+
+def _parts(
+    leaf: Any, groups: list[list[int]], pieces: Sequence[Any], *, pins: bool
+) -> Iterator[Any]:
+    """Return an iterator of the rows of each batch."""
+    select = _pinned_rows(leaf) if pins else leaf.index_select
+    if len(groups[0]) == 1:
+        return (select(0, rows) for rows in pieces)
+    # For autograd, `data` is a tensor of its own, so a program may change a batch in place.
+    return (
+        part.data
+        for rows, sizes in zip(pieces, groups, strict=True)
+        for part in select(0, rows).split(sizes)
+    )
 
 
 def _pinned_rows(leaf: Any) -> Callable[[int, Any], Any]:
