@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -15,10 +17,10 @@ __all__ = ["Arrays", "arrays_of"]
 
 
 _TOGETHER_BYTES, _LEAST_TOGETHER = 64 * 1024, 8
-"""If at least this number of batches of an array fits into this size, their rows are copied
-together: for small batches, the calls take longer than the copies."""
-_TOGETHER_DEVICE_BYTES, _LEAST_TOGETHER_DEVICE = 8 * 1024**2, 2
-"""The same for a GPU, for which a call takes longer, and a copy takes less time."""
+"""If at least this number of batches fits into this size, their rows are copied together: for small
+batches, the calls take longer than the copies."""
+_TOGETHER_DEVICE_BYTES = 8 * 1024**2
+"""The same for each array on a GPU, for which a call takes longer, and a copy takes less time."""
 
 
 class Arrays(NamedTuple):
@@ -56,42 +58,32 @@ class Arrays(NamedTuple):
         """
         rows = order if self.indices is None else self.indices[order]
         # Arrays with the same number of batches in a group share the pieces of the order.
-        pieces: dict[int, tuple[list[list[int]], Any]] = {}
-        parts = []
-        for leaf in self.leaves:
-            many = _together(leaf, sizes[0])
+        pieces: dict[int, Any] = {}
+        parts: list[Iterator[Any]] = []
+        for leaf, many in zip(self.leaves, self._together(sizes[0]), strict=True):
+            groups = [sizes[first : first + many] for first in range(0, len(sizes), many)]
             if many not in pieces:
-                groups = [sizes[first : first + many] for first in range(0, len(sizes), many)]
-                pieces[many] = groups, rows.split([*map(sum, groups)])
-            parts.append(_parts(leaf, *pieces[many], pins=pins))
+                pieces[many] = rows.split([*map(sum, groups)])
+            select = partial(_pinned_rows, leaf) if pins else partial(leaf.index_select, 0)
+            copied = map(select, pieces[many])
+            if many > 1:
+                # For autograd, these parts are no views: a program may change a batch in place.
+                split = torch.unsafe_split_with_sizes
+                copied = chain.from_iterable(map(split, copied, groups))
+            parts.append(copied)
         return map(self.rebuild, zip(*parts, strict=True))
 
-
-def _together(leaf: Any, batch_size: int) -> int:
-    """Return the number of batches whose rows are copied together from an array."""
-    is_host = leaf.device.type == "cpu"
-    most_bytes = _TOGETHER_BYTES if is_host else _TOGETHER_DEVICE_BYTES
-    many = most_bytes // max(1, batch_size * leaf[0].numel() * leaf.element_size())
-    return many if many >= (_LEAST_TOGETHER if is_host else _LEAST_TOGETHER_DEVICE) else 1
-
-
-def _parts(
-    leaf: Any, groups: list[list[int]], pieces: Sequence[Any], *, pins: bool
-) -> Iterator[Any]:
-    """Return an iterator of the rows of each batch."""
-    select = _pinned_rows(leaf) if pins else leaf.index_select
-    if len(groups[0]) == 1:
-        return (select(0, rows) for rows in pieces)
-    # For autograd, `data` is a tensor of its own, so a program may change a batch in place.
-    return (
-        part.data
-        for rows, sizes in zip(pieces, groups, strict=True)
-        for part in select(0, rows).split(sizes)
-    )
+    def _together(self, batch_size: int) -> list[int]:
+        """Return for each array the number of batches whose rows are copied together."""
+        sizes = [batch_size * leaf[0].numel() * leaf.element_size() for leaf in self.leaves]
+        if self.leaves[0].device.type != "cpu":
+            return [max(1, _TOGETHER_DEVICE_BYTES // max(1, size)) for size in sizes]
+        many = _TOGETHER_BYTES // max(1, sum(sizes))
+        return [many if many >= _LEAST_TOGETHER else 1] * len(sizes)
 
 
-def _pinned_rows(leaf: Any) -> Callable[[int, Any], Any]:
-    return lambda dim, rows: leaf.index_select(dim, rows).pin_memory()
+def _pinned_rows(leaf: Any, rows: Any) -> Any:
+    return leaf.index_select(0, rows).pin_memory()
 
 
 def arrays_of(dataset: Any) -> Arrays | None:
