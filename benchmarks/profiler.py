@@ -178,7 +178,7 @@ def _difference(path: Path, name: str) -> Row | None:
         return None
     try:
         found = differences(of_teho(path), peer)
-    except (ValueError, ZeroDivisionError, TehoError) as error:  # no work of a GPU
+    except (RuntimeError, TehoError) as error:
         say(f"{path.name}: {error}")
         return None
     largest = max(_SUMS, key=lambda one: abs(found[one]))

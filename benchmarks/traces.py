@@ -23,6 +23,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from teho.errors import TehoError
 from teho.profile.device import cpu_of, shortest_delay, timeline
 from teho.profile.launches import launches
 from teho.profile.load import load
@@ -58,9 +59,15 @@ print(json.dumps({
 
 
 def of_teho(path: Path) -> dict[str, float]:
-    """Return the same figures as HTA, in µs, for the first device."""
+    """Return the same figures as HTA, in µs, for the first device.
+
+    Raises:
+        RuntimeError: the trace has no work of a GPU.
+    """
     begin = time.monotonic()
     loaded = load(path)
+    if not loaded.work:
+        raise RuntimeError(f"{path.name} has no work of a GPU")
     launched = launches(loaded)
     work = loaded.work[min(loaded.work)]
     span = min(work.starts), max(work.ends)
@@ -134,7 +141,7 @@ def main(python: str, paths: list[str]) -> None:
                     write_common(path, copy)
                     print(f"{path.name}, without the events that only one counts")
                     _compared(python, copy)
-        except RuntimeError as error:
+        except (RuntimeError, TehoError) as error:
             print(f"  {error}")
 
 
