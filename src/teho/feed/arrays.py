@@ -65,7 +65,7 @@ class Arrays(NamedTuple):
             if many not in pieces:
                 pieces[many] = rows.split([*map(sum, groups)])
             select = partial(_pinned_rows, leaf) if pins else partial(leaf.index_select, 0)
-            copied = map(select, pieces[many])
+            copied: Iterator[Any] = map(select, pieces[many])
             if many > 1:
                 # For autograd, these parts are no views: a program may change a batch in place.
                 split = torch.unsafe_split_with_sizes
