@@ -12,18 +12,18 @@ delay. *hand-written* is a loader that a user could write: it shuffles the numbe
 numbers `rows` of each batch. *index_select* is the same loader with `x.index_select(0, rows)`,
 which is faster than `x[rows]`. A *control* is a program that `teho.feed` cannot make faster. In a
 control, `loader` may be at most 5 % slower than the fastest DataLoader. The JPEG images have 500 ×
-375 pixels, and all loaders decode the images with the same function of Pillow. In the rows with
-*time divided by the time of*, the benchmark divides the times of two epochs that follow each other,
-and shows the median of these quotients. In the rows with *CPU time*, the benchmark divides the CPU
-times of the process in the same way. These quotients depend less on other programs on the machine.
-The loaders of such a row have no worker processes.
+375 pixels. All loaders decode the images with the same function of Pillow, except that DALI uses
+its own decoder on the CPU. In the rows with *time divided by the time of*, the benchmark divides
+the times of two epochs that follow each other, and shows the median of these quotients. In the rows
+with *CPU time*, the benchmark divides the CPU times of the process in the same way. These quotients
+depend less on other programs on the machine. The loaders of such a row have no worker processes.
 
 The environment variable `TEHO_FEED_PYTHON` names the Python that runs the loaders. This Python
-needs PyTorch. Some rows also need Pillow, SPDL, webdataset or litdata in this Python. If one of
-these packages is missing, the rows that need this package are missing too. Without
-`TEHO_FEED_PYTHON`, the benchmark uses the Python that `tests/frameworks.sh` installs. The benchmark
-sets `OMP_WAIT_POLICY` to `passive`. Without this setting, threads of PyTorch that wait would take
-cores from the other programs on this machine.
+needs PyTorch. Some rows also need Pillow, SPDL, DALI (`nvidia-dali-cuda120`), webdataset or litdata
+in this Python. If one of these packages is missing, the rows that need this package are missing
+too. Without `TEHO_FEED_PYTHON`, the benchmark uses the Python that `tests/frameworks.sh` installs.
+The benchmark sets `OMP_WAIT_POLICY` to `passive`. Without this setting, threads of PyTorch that
+wait would take cores from the other programs on this machine.
 """
 
 from __future__ import annotations
@@ -213,7 +213,8 @@ def _jpeg(folder: Path, rounds: int, env: Mapping[str, str]) -> list[Row]:
     rows = []
     for name, own in ours.items():
         for peer, theirs in found.items():
-            rows += _beside(f"`{name}`: JPEG images", own, peer, theirs, 1.0)
+            pair = _beside(f"`{name}`: JPEG images", own, peer, theirs, 1.0)
+            rows += pair[:1] if peer.startswith("DALI") else pair
     if "SPDL" in cpu:
         name = "loader, 2 threads"
         rows.append(_of_cpu(f"`{name}`: JPEG images", cpu[name], "SPDL", cpu["SPDL"], 1.0))

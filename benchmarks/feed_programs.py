@@ -236,7 +236,29 @@ def jpeg(folder: Path) -> Makers:
         with pipeline.auto_stop():
             yield from pipeline.get_iterator(timeout=60)
 
-    return {**found, "SPDL": Again(spdl)}
+    return {**found, "SPDL": Again(spdl), **dali(images.paths)}
+
+
+def dali(paths: list[Path]) -> Makers:
+    """Return DALI with its own decoder, on the CPU."""
+    try:
+        from nvidia.dali import fn, pipeline_def
+        from nvidia.dali.plugin.base_iterator import LastBatchPolicy
+        from nvidia.dali.plugin.pytorch import DALIGenericIterator
+    except ImportError:
+        return {}
+
+    @pipeline_def(batch_size=32, num_threads=THREADS, device_id=None)
+    def decoding():
+        files = [str(path) for path in paths]
+        content, _ = fn.readers.file(files=files, random_shuffle=True, name="files")
+        return fn.resize(fn.decoders.image(content, device="cpu"), resize_x=224, resize_y=224)
+
+    batches = DALIGenericIterator(
+        decoding(), ["images"], reader_name="files", auto_reset=True,
+        last_batch_policy=LastBatchPolicy.PARTIAL,
+    )  # fmt: skip
+    return {"DALI, its own decoder": Again(lambda: (one[0]["images"] for one in batches))}
 
 
 # ---- controls: programs for which a loader of Teho has nothing to gain ----

@@ -235,7 +235,7 @@ def one_per_layer(steps: int) -> None:
 
 
 def lightning(steps: int, accumulate: int = 1) -> None:
-    import lightning as pl
+    import pytorch_lightning as pl
 
     class Module(pl.LightningModule):
         def __init__(self) -> None:

@@ -20,6 +20,7 @@ import pytest
 from portal_process import Events, PortalProcess, environment, portal
 
 from made_runs import make_run
+from profile_traces import path_of
 from support import TEHO, wait_for
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
@@ -141,6 +142,36 @@ def test_files_can_be_downloaded(running: PortalProcess) -> None:
     report = json.loads(running.ask("/" + names["report.json"]).body)
     assert report["verdict"] == "GPU 3 on g1 was never used."
     assert json.loads(running.ask("/" + names["run.json"]).body)["name"] == "one-idle-gpu"
+
+
+def test_traces_can_be_downloaded_and_shown_in_tensorboard(running: PortalProcess) -> None:
+    assert "tensorboard" not in running.ask(f"/run?id={REAL}").text
+    assert running.path
+    directory = running.path.parent / "home/runs/20261123-094504-traced-aaaa"
+    shutil.copytree(EXAMPLE, directory)
+    (directory / "traces").mkdir()
+    trace = directory / "traces" / "g1-1-0-abc123.json.gz"
+    shutil.copy(path_of("conv"), trace)
+    (directory / "traces" / "g1-2-0-abc123.json.gz").symlink_to(path_of("conv"))
+    try:
+        page = running.ask(f"/run?id={directory.name}").text
+        names = {name: address for name, address in links(page).items() if "file?" in address}
+        assert set(names) == {"run.json", "g1.parquet", trace.name, "report.json"}
+        assert running.ask("/" + names[trace.name]).body == trace.read_bytes()
+        commands = [unescape(found) for found in re.findall(r"<code tabindex=.0.>(.*?)<", page)]
+        assert commands[-3:-1] == [
+            f"teho profile {directory.name} --trace-to logs", "tensorboard --logdir logs",
+        ]  # fmt: skip
+        assert re.fullmatch(r"ssh -N -L 6006:localhost:6006 \w+@\S+", commands[-1])
+        assert "ui.perfetto.dev" in page
+        trace.rename(trace.with_name("g1-1-0-abc123.xplane.pb.gz"))
+        xla = running.ask(f"/run?id={directory.name}").text
+        assert "tensorboard --logdir logs" in xla
+        assert "ui.perfetto.dev" not in xla
+        shutil.rmtree(directory / "traces")
+        assert "tensorboard" not in running.ask(f"/run?id={directory.name}").text
+    finally:
+        shutil.rmtree(directory)
 
 
 def test_two_runs_are_compared(running: PortalProcess) -> None:

@@ -121,7 +121,7 @@ def assert_nested(loaded: Loaded) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "package"),
-    [("lightning", "lightning"), ("lightning_accumulation", "lightning"),
+    [("lightning", "pytorch_lightning"), ("lightning_accumulation", "pytorch_lightning"),
      ("trainer", "transformers")],
 )  # fmt: skip
 def test_steps_of_trainers(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -14,10 +16,11 @@ from teho.feed.tree import Rebuild, flat
 __all__ = ["Arrays", "arrays_of"]
 
 
-_TOGETHER_BYTES = 64 * 1024
-_LEAST_TOGETHER = 8
+_TOGETHER_BYTES, _LEAST_TOGETHER = 64 * 1024, 8
 """If at least this number of batches fits into this size, their rows are copied together: for small
 batches, the calls take longer than the copies."""
+_TOGETHER_DEVICE_BYTES = 8 * 1024**2
+"""The same for each array on a GPU, for which a call takes longer, and a copy takes less time."""
 
 
 class Arrays(NamedTuple):
@@ -53,21 +56,34 @@ class Arrays(NamedTuple):
             sizes: number of rows of each batch.
             pins: whether the batches are in pinned memory.
         """
-        rebuild, rows = self.rebuild, order if self.indices is None else self.indices[order]
-        select = [_pinned_rows(leaf) if pins else leaf.index_select for leaf in self.leaves]
-        many = _TOGETHER_BYTES // max(1, sizes[0] * self.sample_bytes)
-        if many < _LEAST_TOGETHER:
-            return (rebuild([one(0, some) for one in select]) for some in rows.split(sizes))
-        groups = [sizes[first : first + many] for first in range(0, len(sizes), many)]
-        return (
-            rebuild(parts)
-            for some, group in zip(rows.split([*map(sum, groups)]), groups, strict=True)
-            for parts in zip(*(one(0, some).split(group) for one in select), strict=True)
-        )
+        rows = order if self.indices is None else self.indices[order]
+        # Arrays with the same number of batches in a group share the pieces of the order.
+        pieces: dict[int, Any] = {}
+        parts: list[Iterator[Any]] = []
+        for leaf, many in zip(self.leaves, self._together(sizes[0]), strict=True):
+            groups = [sizes[first : first + many] for first in range(0, len(sizes), many)]
+            if many not in pieces:
+                pieces[many] = rows.split([*map(sum, groups)])
+            select = partial(_pinned_rows, leaf) if pins else partial(leaf.index_select, 0)
+            copied: Iterator[Any] = map(select, pieces[many])
+            if many > 1:
+                # For autograd, these parts are no views: a program may change a batch in place.
+                split = torch.unsafe_split_with_sizes
+                copied = chain.from_iterable(map(split, copied, groups))
+            parts.append(copied)
+        return map(self.rebuild, zip(*parts, strict=True))
+
+    def _together(self, batch_size: int) -> list[int]:
+        """Return for each array the number of batches whose rows are copied together."""
+        sizes = [batch_size * leaf[0].numel() * leaf.element_size() for leaf in self.leaves]
+        if self.leaves[0].device.type != "cpu":
+            return [max(1, _TOGETHER_DEVICE_BYTES // max(1, size)) for size in sizes]
+        many = _TOGETHER_BYTES // max(1, sum(sizes))
+        return [many if many >= _LEAST_TOGETHER else 1] * len(sizes)
 
 
-def _pinned_rows(leaf: Any) -> Callable[[int, Any], Any]:
-    return lambda dim, rows: leaf.index_select(dim, rows).pin_memory()
+def _pinned_rows(leaf: Any, rows: Any) -> Any:
+    return leaf.index_select(0, rows).pin_memory()
 
 
 def arrays_of(dataset: Any) -> Arrays | None:

@@ -35,7 +35,11 @@ def shuffled(count: int, key: int, device: Any = "cpu") -> Any:
         device: of the tensor.
     """
     if count < _LARGE:
-        return torch.randperm(count, generator=torch.Generator().manual_seed(key)).to(device)
+        # A copy from ordinary memory would wait until the GPU has finished all its work.
+        is_pinned = torch.device(device).type == "cuda"
+        order = torch.empty(count, dtype=torch.int64, pin_memory=is_pinned)
+        torch.randperm(count, generator=torch.Generator().manual_seed(key), out=order)
+        return order.to(device, non_blocking=is_pinned)
     bits = (count - 1).bit_length()
     chunk = _CHUNK_CPU if torch.device(device).type == "cpu" else _CHUNK
     parts = [

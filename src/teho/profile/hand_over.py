@@ -15,7 +15,14 @@ from teho.model.trace import Profiled
 from teho.process.listen import user_at_host
 from teho.store.traces import base_name, plan_of_trace
 
-__all__ = ["copy_traces", "is_of_pytorch", "nsys_options", "rocprof_options", "tool_commands"]
+__all__ = [
+    "copy_traces",
+    "is_of_pytorch",
+    "nsys_options",
+    "rocprof_options",
+    "tensorboard_commands",
+    "tool_commands",
+]
 
 _PERFETTO = "ui.perfetto.dev"
 _PORT = 6006
@@ -85,14 +92,32 @@ def _to_folder(traces: Sequence[Path], to: Path) -> Iterator[str]:
         else:
             _copy(trace, session / f"{name}.xplane.pb")
     folder = shlex.quote(str(to))
-    yield f"`tensorboard --logdir {folder}` shows the traces, if its plugin `xprof` is installed"
+    yield f"`{_tensorboard(folder)}` shows the traces, if its plugin `xprof` is installed"
     if "SSH_CONNECTION" in os.environ:
         yield (
-            f"On your own computer, run `ssh -N -L {_PORT}:localhost:{_PORT} {user_at_host()}`, "
-            f"and open `localhost:{_PORT}` in your browser"
+            f"On your own computer, run `{_forwarding()}`, and open `localhost:{_PORT}` in your "
+            "browser"
         )
     if any(map(is_of_pytorch, traces)):
         yield f"On {_PERFETTO}, open the files `{folder}/*.pt.trace.json.gz`"
+
+
+def _tensorboard(folder: str) -> str:
+    return f"tensorboard --logdir {folder}"
+
+
+def _forwarding() -> str:
+    """Return the command of ssh that connects TensorBoard with the user's own computer."""
+    return f"ssh -N -L {_PORT}:localhost:{_PORT} {user_at_host()}"
+
+
+def tensorboard_commands(run_id: str) -> tuple[str, str, str]:
+    """Return the commands that show the traces of a run in TensorBoard.
+
+    The first two are for this machine, and the third one is for the user's own computer, whose
+    browser then opens `localhost:6006`.
+    """
+    return f"teho profile {run_id} --trace-to logs", _tensorboard("logs"), _forwarding()
 
 
 def tool_commands(run: Run, profiled: Profiled, steps: tuple[int, int]) -> Iterator[str]:

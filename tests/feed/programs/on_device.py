@@ -5,10 +5,12 @@ import warnings
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from teho.errors import InputError
 from teho.feed import kept, resident
+from teho.feed.arrays import Arrays
 
 images = torch.randint(0, 256, (50, 3, 12, 10), dtype=torch.uint8)
 labels = torch.arange(50)
@@ -47,6 +49,49 @@ for dataset in (TensorDataset(images, labels), Samples(), (images.numpy(), label
 (first, *_, last) = resident(Stream(), 8)
 assert first["x"].tolist() == [[row, row] for row in range(8)]
 assert last["y"].tolist() == list(range(16, 21))
+
+# ---- the rows of an array are copied together if its batches are small ----
+
+
+class Calls(TorchDispatchMode):
+    """Counts the calls of PyTorch's operators."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+large = torch.randint(0, 256, (50, 3, 64, 64), dtype=torch.uint8)
+with Calls() as calls:
+    ours = list(resident((large, labels), 8, shuffle=True))
+assert calls.names.count("index_select") == 7 + 7
+order = [row for _, rows in ours for row in rows.tolist()]
+assert order != sorted(order) == list(range(50))
+for some, rows in ours:
+    assert torch.equal(some, large[rows])
+ours[0][0].zero_()
+assert large.any(dim=(1, 2, 3)).all(), "a batch is a copy"
+# Batches that were copied together can be changed in place, even if gradients need the others.
+first, second = resident(torch.arange(16.0), 8)
+parameter = torch.ones((), requires_grad=True)
+needed = (second * parameter).sum()
+first.mul_(parameter).add_(1)
+needed.backward()
+assert parameter.grad == sum(range(8, 16))
+# On a device for which a call takes longer than a copy; `meta` has shapes, and no values.
+there = [large.to("meta"), labels.to("meta")]
+with Calls() as calls:
+    shapes = [
+        [list(part.shape) for part in batch]
+        for batch in Arrays(there, tuple).batches(labels.to("meta"), [8] * 6 + [2])
+    ]
+assert shapes == [[[size, 3, 64, 64], [size]] for size in [8] * 6 + [2]]
+assert calls.names.count("index_select") == 2
+
 # ---- a part of the data fits ----
 
 size = images.nbytes + 8 * 50

@@ -17,11 +17,12 @@ from starlette.routing import Route
 
 from teho.errors import InputError, RunNotFoundError, TehoError
 from teho.model.listed_run import ListedRun
+from teho.profile.hand_over import tensorboard_commands
 from teho.show.html.page import PageParts, page_parts
 from teho.show.portal import pages
 from teho.show.portal.computed import Computed
 from teho.show.portal.events import Streams
-from teho.show.portal.files import downloads, open_file
+from teho.show.portal.files import downloads, open_file, traces
 from teho.show.portal.judging import Judging
 from teho.show.portal.languages import choose_language, say
 from teho.show.portal.live import MOST_RUNS, Live, Watched
@@ -214,7 +215,8 @@ class Portal:
         with self._recordings.search(group=bool(by)) as search:
             earlier = RunFilter(command=run.command, until_s=run.began_s)
             before = next(iter(search.find(earlier, limit=1)), None)
-        page = pages.run_page({**self.base(), "by": by}, run, parts, files, before)
+        commands = tensorboard_commands(run.id) if not by and traces(directory) else ()
+        page = pages.run_page({**self.base(), "by": by}, run, parts, files, commands, before)
         return HTMLResponse(page)
 
     def _compare(self, request: Request) -> Response:

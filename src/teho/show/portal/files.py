@@ -9,8 +9,9 @@ from typing import BinaryIO
 
 from teho.model.run import Run
 from teho.store.layout import run_file, sealed_file
+from teho.store.traces import newest_traces
 
-__all__ = ["downloads", "open_file"]
+__all__ = ["downloads", "open_file", "traces"]
 
 
 def downloads(directory: Path, run: Run) -> dict[str, Path]:
@@ -21,7 +22,16 @@ def downloads(directory: Path, run: Run) -> dict[str, Path]:
     found = {"run.json": run_file(directory)}
     for node in run.nodes:
         found[f"{node.name}.parquet"] = sealed_file(directory, node.name)
-    return {name: path for name, path in found.items() if _is_plain(path)}
+    return {name: path for name, path in found.items() if _is_plain(path)} | traces(directory)
+
+
+def traces(directory: Path) -> dict[str, Path]:
+    """Return the newest traces of a run: name -> path; empty if the run has none."""
+    try:
+        found = newest_traces(directory)
+    except OSError:  # a trace was deleted in this moment
+        return {}
+    return {path.name: path for path in found if _is_plain(path)}
 
 
 def open_file(path: Path) -> BinaryIO:

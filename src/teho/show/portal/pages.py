@@ -154,6 +154,7 @@ def run_page(
     run: ListedRun,
     parts: PageParts,
     files: Sequence[tuple[str, str]],
+    commands: Sequence[str],
     before: ListedRun | None,
 ) -> str:
     """Return the page of a run: its report, and during the run, its newest values.
@@ -163,6 +164,7 @@ def run_page(
         run: the run.
         parts: its report.
         files: name and address of each file to download.
+        commands: the ones that show the traces of the run in TensorBoard; empty: it has no traces.
         before: the run of the same command before this one.
     """
     compared = ""
@@ -176,6 +178,8 @@ def run_page(
         run=run,
         parts=parts,
         files=files,
+        commands=commands,
+        has_json=any(name.endswith(".json.gz") for name, _ in files),
         compared=compared,
         history=ListQuery(command=run.command).address(),
         is_live=run.outcome == "running",

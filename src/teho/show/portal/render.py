@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 
 from teho.show.cells import plain
-from teho.show.html.markup import prose
+from teho.show.html.markup import copyable, prose
 from teho.show.html.page import shipped
 from teho.show.portal.languages import language, say, say_count
 from teho.show.portal.words import moment_text, quantity_text, seconds_text
@@ -69,6 +69,7 @@ def _environment() -> jinja2.Environment:
         "moment": moment_text,
         "quantity": quantity_text,
         "hours": lambda hours: quantity_text(hours, "h"),
+        "copyable": copyable,
         "prose": prose,
     }
     environment.globals |= {
