@@ -20,7 +20,6 @@ from nvml_stub import Scenario
 
 from support import TEHO, wait_for
 
-
 ANSWER_S = 100.0
 """Longer than the portal allows for a page: on a busy machine, reports take long."""
 

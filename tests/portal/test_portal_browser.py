@@ -260,6 +260,38 @@ def test_a_finding_shows_its_times_in_the_plots(visit: Callable[..., Any]) -> No
     assert [text.split("\n")[0] for text in pressed] == ["GPU 3"]
 
 
+def test_runs_of_several_pages_can_be_compared(visit: Callable[..., Any]) -> None:
+    page = visit("runs?sort=name")
+    page.locator(f"input[value='{REAL}']").check()
+    assert page.locator(".selected").inner_text().startswith("1 run selected")
+    page.goto(page.url.partition("?")[0])
+    page.get_by_role("link", name="next page").click()
+    assert page.locator("tbody input:checked").count() == 0
+    page.locator("tbody input").last.check()
+    assert page.locator(".selected").inner_text().startswith("2 runs selected")
+    other = page.locator("tbody input").last.input_value()
+    page.get_by_role("button", name="Compare").click()
+    assert {f"run={REAL}", f"run={other}"} == set(page.url.partition("?")[2].split("&"))
+    # A later search has the same selection, until the user clears it.
+    page.goto(page.url.partition("compare")[0] + f"runs?text={REAL}")
+    assert page.locator("tbody input:checked").count() == 1
+    page.get_by_role("button", name="select none").click()
+    assert page.locator("tbody input:checked, input[type=hidden][name=run]").count() == 0
+    assert not page.locator(".selected").is_visible()
+    page.reload()
+    assert page.locator("tbody input:checked").count() == 0
+
+
+def test_the_list_begins_near_the_top_of_a_phone(visit: Callable[..., Any]) -> None:
+    page = visit("runs", width=390)
+    assert page.locator("tbody tr").first.bounding_box()["y"] < 520
+    assert not page.get_by_label("Cluster").is_visible()
+    page.get_by_text("More filters and order").click()
+    page.get_by_label("Cluster").select_option("roihu")
+    page.get_by_role("button", name="Show").click()
+    assert page.get_by_label("Cluster").is_visible(), "a filter in use is shown"
+
+
 def test_keys(visit: Callable[..., Any]) -> None:
     page = visit("runs")
     page.keyboard.press("j")
