@@ -22,6 +22,7 @@ from portal_process import Events, PortalProcess, environment, portal
 from made_runs import make_run
 from support import TEHO, wait_for
 from teho.show.portal.filters import ORDERS
+from teho.show.portal.rows import short_command
 from teho.store.search import SORTS
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
@@ -109,6 +110,27 @@ def test_filters_are_in_the_address_and_in_the_form(running: PortalProcess) -> N
     wrong = running.ask("/runs?since=tomorrow")
     assert wrong.status == 400
     assert "a date such as 2026-11-20" in wrong.text
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("/usr/bin/python train.py", "python train.py"),
+        (
+            "/usr/bin/python3 /home/maija/study/programs/train.py 7",
+            "python3 …/programs/train.py 7",
+        ),
+        ("train --data=/scratch/project_1/imagenet/train", "train --data=…/imagenet/train"),
+        ("train seed=/scratch/project_1/imagenet/x", "train seed=…/imagenet/x"),
+        ("ls /etc/hosts /a/b/c", "ls /etc/hosts /a/b/c"),
+        ("sh -c 'cat /home/maija/study/a.txt'", "sh -c 'cat /home/maija/study/a.txt'"),
+        ("'/my tools/python' train.py", "'/my tools/python' train.py"),
+        ("python", "python"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_list_shows_a_short_command(command: str, shown: str) -> None:
+    assert short_command(command) == shown
 
 
 def test_every_order_has_a_place_on_the_page(running: PortalProcess) -> None:

@@ -33,6 +33,10 @@ __all__ = [
 
 _STAMP_LENGTH = len("20261120-101944-")
 """The start of an id is the time, which a list shows in another column."""
+_LONG = 24
+"""Letters from which on a path is written without its first folders."""
+_LONG_PATH = re.compile(r"^((?:--?)?(?:[\w-]+=)?)/(?:[^/'\"]+/)+([^/'\"]+/[^/'\"]+)$")
+"""An absolute path, perhaps as the value of an option; its last two parts are kept."""
 _MOST_TAGS = 4
 """Tags of a run in the list."""
 _BELOW = re.compile(r"(\d+ (?:more finding|remark)s?) below\.$")
@@ -84,10 +88,17 @@ def known_columns(rows: Sequence[Row], sort: str = "") -> list[int]:
 
 
 def short_command(command: str) -> str:
-    """Return a command without the folder of its program, such as `python train.py`."""
+    """Return a command without the folder of its program, and with short paths.
+
+    `/usr/bin/python /home/maija/study/programs/train.py` becomes `python …/programs/train.py`.
+    """
     program, space, rest = command.partition(" ")
-    is_quoted = "'" in program or '"' in program
-    return command if is_quoted else program.rpartition("/")[2] + space + rest
+    if "'" in program or '"' in program:
+        return command
+    words = (
+        _LONG_PATH.sub(r"\1…/\2", word) if len(word) >= _LONG else word for word in rest.split(" ")
+    )
+    return program.rpartition("/")[2] + space + " ".join(words)
 
 
 def row_of(run: ListedRun, running: Judged | None = None, *, scope: str = "") -> Row:
