@@ -191,13 +191,14 @@ def measure(*, quick: bool) -> list[Row]:
 
 
 def _peers() -> list[Row]:
-    """Measure the lists of other tools, if `PEERS_PYTHON` names a Python that has them.
+    """Measure the lists of other tools, if `PEERS_PYTHON` names the Pythons that have them.
 
-    They need hundreds of packages, so they are not in the environment of the benchmarks.
+    They need hundreds of packages, so they are not in the environment of the benchmarks. Several
+    Pythons are separated by colons: the packages of Aim do not fit those of the others.
     """
-    python = os.environ.get("PEERS_PYTHON", "")
+    pythons = [one for one in os.environ.get("PEERS_PYTHON", "").split(":") if one]
     rows = []
-    for count, tools in _PEERS.items() if python else ():
+    for count, tools in _PEERS.items() if pythons else ():
         with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
             env = environment(Path(name))
             write_runs(Path(env["TEHO_HOME"]), 0, count)
@@ -207,8 +208,8 @@ def _peers() -> list[Row]:
                 first_s = time.perf_counter() - began_s
                 ours = running.times_ms("/runs", _ROUNDS)
         for tool in tools:
-            known = [python, "-c", f"import importlib.util as u; exit(not u.find_spec({tool!r}))"]
-            if subprocess.run(known, check=False).returncode:
+            python = next((one for one in pythons if _has(one, tool)), None)
+            if python is None:
                 continue
             say(f"{tool}, {count:,} runs")
             with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
@@ -224,6 +225,11 @@ def _peers() -> list[Row]:
                     ours=ours, peer=peer, theirs=Figures.of(*theirs["times_ms"])),
             ]  # fmt: skip
     return rows
+
+
+def _has(python: str, tool: str) -> bool:
+    known = [python, "-c", f"import importlib.util as u; exit(not u.find_spec({tool!r}))"]
+    return not subprocess.run(known, check=False).returncode
 
 
 def _many(count: int, rounds: int) -> list[Row]:

@@ -25,7 +25,8 @@ REAL = "20261123-094500-one-aaaa"
 OTHER = "20261123-094600-two-bbbb"
 PREFIX = "/rnode/g1.example/8750"
 PAGES = ("", "runs", "runs?by=program", f"run?id={REAL}", f"compare?run={REAL}&run={OTHER}",
-         "usage", "clusters", "cluster?name=lumi", "plan?gpus=1", "nothing")  # fmt: skip
+         "usage", "clusters", "cluster?name=lumi",
+         "plan?gpus=1&cluster=lumi&command=python+train.py&exclusive=yes", "nothing")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def visit(browser: Any, running: PortalProcess, state: Any) -> Iterator[Callable
 
 
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark"), (2560, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark"), (3840, "light")])
 def test_every_page_fits(visit: Callable[..., Any], width: int, scheme: str) -> None:
     page = visit("", width=width, color_scheme=scheme)
     base = page.url
@@ -169,6 +170,53 @@ def test_axe_can_find_something(visit: Callable[..., Any]) -> None:
     assert {"color-contrast", "label"} <= found
 
 
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("address", PAGES)
+def test_every_page_can_be_printed(visit: Callable[..., Any], address: str, scheme: str) -> None:
+    page = visit(address, width=718, color_scheme=scheme)  # A4 between margins of 1 cm
+    page.wait_for_load_state("load")
+    page.emulate_media(media="print", color_scheme=scheme)
+    assert page.evaluate(OVERFLOW) == 0
+    # What only a screen can use is not printed.
+    assert page.locator("nav:visible, form.filters:visible, .copy:visible").count() == 0
+    assert page.locator(".keys:visible, .paging:visible").count() == 0
+    # Ink on white paper, also if the screen is dark.
+    paper, ink = page.evaluate("""() => ["backgroundColor", "color"].map(
+      (name) => getComputedStyle(document.body)[name].match(/\\d+/g).slice(0, 3).map(Number))""")
+    assert min(paper) == 255
+    assert max(ink) < 100
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_a_phone_can_sort(visit: Callable[..., Any]) -> None:
+    page = visit("runs", width=390)
+    page.get_by_text("More filters and order").click()
+    page.get_by_label("Sort by").select_option("name")
+    page.get_by_label("Order").select_option("asc")
+    page.get_by_role("button", name="Show").click()
+    assert "sort=name" in page.url
+    assert page.locator("tbody th a").first.inner_text() == "one-idle-gpu"
+    assert page.evaluate(OVERFLOW) == 0
+
+
+def test_the_script_of_a_plan_can_be_copied(visit: Callable[..., Any]) -> None:
+    page = visit("plan", width=390)
+    assert not page.get_by_label("Partition").is_visible()
+    page.get_by_label("GPUs", exact=True).fill("1")
+    page.get_by_label("Command").fill("python train.py --lr 0.1")
+    page.get_by_label("Cluster", exact=True).select_option("lumi")
+    page.get_by_role("button", name="Plan").click()
+    script = page.locator("section[aria-labelledby=script]")
+    assert script.locator("code").inner_text().startswith("#!/bin/bash")
+    assert "python train.py --lr 0.1" in script.locator("code").inner_text()
+    script.get_by_role("button", name="copy").click()
+    script.get_by_role("button", name="copied").or_(
+        script.get_by_role("button", name="selected")
+    ).wait_for()
+    assert page.evaluate(OVERFLOW) == 0
+
+
 def test_the_list_without_javascript(visit: Callable[..., Any]) -> None:
     page = visit("runs", java_script_enabled=False)
     page.get_by_label("Search").fill("train-7")
@@ -210,6 +258,38 @@ def test_a_finding_shows_its_times_in_the_plots(visit: Callable[..., Any]) -> No
     assert shown.locator("canvas").is_visible()
     pressed = shown.locator(".legend button[aria-pressed=true]").all_inner_texts()
     assert [text.split("\n")[0] for text in pressed] == ["GPU 3"]
+
+
+def test_runs_of_several_pages_can_be_compared(visit: Callable[..., Any]) -> None:
+    page = visit("runs?sort=name")
+    page.locator(f"input[value='{REAL}']").check()
+    assert page.locator(".selected").inner_text().startswith("1 run selected")
+    page.goto(page.url.partition("?")[0])
+    page.get_by_role("link", name="next page").click()
+    assert page.locator("tbody input:checked").count() == 0
+    page.locator("tbody input").last.check()
+    assert page.locator(".selected").inner_text().startswith("2 runs selected")
+    other = page.locator("tbody input").last.input_value()
+    page.get_by_role("button", name="Compare").click()
+    assert {f"run={REAL}", f"run={other}"} == set(page.url.partition("?")[2].split("&"))
+    # A later search has the same selection, until the user clears it.
+    page.goto(page.url.partition("compare")[0] + f"runs?text={REAL}")
+    assert page.locator("tbody input:checked").count() == 1
+    page.get_by_role("button", name="select none").click()
+    assert page.locator("tbody input:checked, input[type=hidden][name=run]").count() == 0
+    assert not page.locator(".selected").is_visible()
+    page.reload()
+    assert page.locator("tbody input:checked").count() == 0
+
+
+def test_the_list_begins_near_the_top_of_a_phone(visit: Callable[..., Any]) -> None:
+    page = visit("runs", width=390)
+    assert page.locator("tbody tr").first.bounding_box()["y"] < 520
+    assert not page.get_by_label("Cluster").is_visible()
+    page.get_by_text("More filters and order").click()
+    page.get_by_label("Cluster").select_option("roihu")
+    page.get_by_role("button", name="Show").click()
+    assert page.get_by_label("Cluster").is_visible(), "a filter in use is shown"
 
 
 def test_keys(visit: Callable[..., Any]) -> None:

@@ -38,7 +38,10 @@ LABELS = (
     *pages.USAGE_BY.values(),
     *pages._NO_KEY.values(),
     *filters._LABELS.values(),
-    *(label for _, label, _ in planning.FIELDS),
+    *filters.ORDERS.values(),
+    *(label for _, label, _ in filters.MORE_FILTERS),
+    *(label for _, label, _ in (*planning.FIELDS, *planning.MORE_FIELDS)),
+    *(label for _, label in planning.FLAGS),
 )
 """Messages that a template shows by the name of a variable."""
 
@@ -64,6 +67,13 @@ def test_the_catalogue_has_every_message() -> None:
         lines = [f"{json.dumps(one, ensure_ascii=False)}" for one in wanted]
         CATALOGUE.write_text(HEAD + "".join(f"{line} = {line}\n" for line in lines))
     assert read_toml(CATALOGUE) == {one: one for one in wanted}
+
+
+EXAMPLES = {
+    "python train.py",
+    *(one for _, _, one in (*filters.MORE_FILTERS, *planning.FIELDS, *planning.MORE_FIELDS)),
+}
+"""What a field without a text shows."""
 
 
 @pytest.fixture
@@ -115,6 +125,7 @@ def _is_data(text: str) -> bool:
     """Return whether a text is a figure, an example, the name of a run, or an error."""
     return bool(
         re.fullmatch(r"[\d .,–hms:·-]*(min)?[\d .hms-]*", text)
+        or text in EXAMPLES
         or text in {"Teho", "· Teho", "made", "there is no run 'unknown'.", "the list has all runs"}
         or re.match(r"made-\d|Teho \d", text)
     )

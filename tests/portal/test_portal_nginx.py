@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import http.client
+import shutil
 from contextlib import AbstractContextManager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from nginx_process import NGINX, nginx_of
 from portal_process import Events, PortalProcess, portal, recorded
 
 from browsers import ARGUMENTS, BROWSER
+from made_runs import make_run
 from support import wait_for
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
@@ -19,6 +22,7 @@ pytestmark = pytest.mark.skipif(
     NGINX is None, reason="no nginx; tests/debian-packages.sh installs it"
 )
 
+EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
 HOST = "ondemand.example.org"
 LOCATIONS = """
 location /tools/teho/ {{ proxy_pass http://127.0.0.1:{portal}/; }}
@@ -27,6 +31,7 @@ location ~ ^/rnode/(?<job_host>[^/]+)/(?<job_port>\\d+)(?<rest>/.*)$ {{
   proxy_pass http://$job_host:$job_port$rest$is_args$args;
 }}
 """
+LINKS = "[...document.querySelectorAll('a[href]:not([download])')].map(link => link.href)"
 
 
 def nginx(folder: Path, running: PortalProcess) -> AbstractContextManager[int]:
@@ -104,3 +109,53 @@ def test_a_browser_shows_live_values_below_a_path(nvml_library: Path, tmp_path: 
         page.get_by_text("New values come every second.").wait_for()
         page.locator("#live-plots canvas").first.wait_for()
         browser.close()
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed here")
+def test_a_browser_shows_every_page_below_a_path(tmp_path: Path) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    for run_id in ("20261123-094500-one-aaaa", "20261123-094600-two-bbbb"):
+        shutil.copytree(EXAMPLE, tmp_path / "home/runs" / run_id)
+    for number in range(60):
+        make_run(tmp_path / "home", number, gpus=number % 2, cluster="lumi", tags={"seed": "1"})
+    kinds, troubles, asked = set(), [], []
+    with (
+        portal(tmp_path, "--allow-host", HOST, on_port=True) as one,
+        nginx(tmp_path, one) as port,
+        playwright.sync_playwright() as driver,
+    ):
+        browser = driver.chromium.launch(
+            executable_path=BROWSER,
+            args=[*ARGUMENTS, f"--host-resolver-rules=MAP {HOST} 127.0.0.1"],
+        )
+        page = browser.new_page()
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        base = f"http://{HOST}:{port}/tools/teho/"
+        page.goto(f"{base}?token={one.links[-1].partition('token=')[2]}")
+        waiting, seen = [page.url], set()
+        while waiting:
+            address = waiting.pop(0)
+            kind = urlsplit(address).path
+            # Each page of the portal is visited as a link leads to it; some pages of each kind.
+            if address in seen or sum(urlsplit(one).path == kind for one in seen) >= 3:
+                continue
+            seen.add(address)
+            answer = page.goto(address)
+            assert answer.status == 200, address
+            assert page.locator("h1").count() == 1
+            kinds.add(kind.removeprefix("/tools/teho/"))
+            found = page.evaluate(LINKS)
+            waiting += [one.partition("#")[0] for one in found]
+        boxes = page.goto(f"{base}runs") and page.locator("tbody input").all()
+        for box in boxes[:2]:
+            box.check()
+        page.get_by_role("button", name="Compare").click()
+        page.wait_for_selector("html.drawn", state="attached")
+        assert page.url.startswith(f"{base}compare?")
+        browser.close()
+    assert kinds >= {"", "runs", "run", "compare", "usage", "clusters", "cluster", "plan"}
+    assert all(url.startswith(base) for url in asked)
+    # Without encryption, a browser does not use this header, and says so.
+    assert [one for one in troubles if "Cross-Origin-Opener-Policy" not in one] == []

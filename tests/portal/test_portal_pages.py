@@ -22,6 +22,9 @@ from portal_process import Events, PortalProcess, environment, portal
 from made_runs import make_run
 from profile_traces import path_of
 from support import TEHO, wait_for
+from teho.show.portal.filters import ORDERS
+from teho.show.portal.rows import short_command
+from teho.store.search import SORTS
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
 pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
@@ -45,6 +48,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PortalProcess]
             cluster="lumi" if number < 10 else "roihu",
             account="project_1" if number < 5 else "project_2",
             name="baseline" if number == 11 else "",
+            tags={"seed": str(number)} if number % 10 == 7 else {},
         )
     with portal(folder) as one:
         yield one
@@ -97,7 +101,7 @@ def test_filters_are_in_the_address_and_in_the_form(running: PortalProcess) -> N
     assert sorted(title[-4:] for title in titles(page)) == ["0000", "0002", "0004", "0006", "0008"]
     assert 'value="train 0.2"' in page
     assert '<option value="lumi" selected>' in page
-    assert '<input type="hidden" name="sort" value="time">' in page
+    assert '<option value="time" selected>' in page
     everything = follow(running, page, "all runs")
     assert "of 121" in everything
     assert [title[-4:] for title in titles(running.ask("/runs?outcome=failed").text)] == ["0007"]
@@ -107,6 +111,77 @@ def test_filters_are_in_the_address_and_in_the_form(running: PortalProcess) -> N
     wrong = running.ask("/runs?since=tomorrow")
     assert wrong.status == 400
     assert "a date such as 2026-11-20" in wrong.text
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("/usr/bin/python train.py", "python train.py"),
+        (
+            "/usr/bin/python3 /home/maija/study/programs/train.py 7",
+            "python3 …/programs/train.py 7",
+        ),
+        ("train --data=/scratch/project_1/imagenet/train", "train --data=…/imagenet/train"),
+        ("train seed=/scratch/project_1/imagenet/x", "train seed=…/imagenet/x"),
+        ("ls /etc/hosts /a/b/c", "ls /etc/hosts /a/b/c"),
+        ("sh -c 'cat /home/maija/study/a.txt'", "sh -c 'cat /home/maija/study/a.txt'"),
+        ("'/my tools/python' train.py", "'/my tools/python' train.py"),
+        ("python", "python"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_list_shows_a_short_command(command: str, shown: str) -> None:
+    assert short_command(command) == shown
+
+
+def test_every_order_has_a_place_on_the_page(running: PortalProcess) -> None:
+    page = running.ask("/runs").text
+    names = page.partition('name="sort">')[2].partition("</select>")[0]
+    orders = re.findall(r'<option value="(\w+)"', names)
+    assert orders == list(ORDERS)
+    assert set(orders) == set(SORTS)
+    for order in orders:
+        for direction in ("asc", "desc"):
+            shown = running.ask(f"/runs?sort={order}&order={direction}")
+            assert len(titles(shown.text)) == 50, order
+    # A text begins with A at the first click; runs without a name are last in both orders.
+    named = follow(running, page, "Run")
+    assert 'aria-sort="ascending"' in named
+    assert titles(named)[0].endswith("made-0011")
+    turned = follow(running, named, "Run")
+    assert 'aria-sort="descending"' in turned
+    assert titles(turned)[0] == REAL
+    by_cluster = titles(running.ask("/runs?sort=cluster&order=asc").text)
+    assert sorted(title[-4:] for title in by_cluster[:10]) == [f"00{n:02d}" for n in range(10)]
+
+
+def test_runs_are_filtered_by_tag_time_and_cost(running: PortalProcess) -> None:
+    page = running.ask("/runs?tag=seed%3D7").text
+    assert [title[-4:] for title in titles(page)] == ["0007"]
+    assert 'value="seed=7"' in page
+    assert '<details class="full" open>' in page
+    assert '<details class="full">' in running.ask("/runs").text
+    assert follow(running, running.ask("/runs?text=seed%3D7").text, "seed=7") == page
+    assert len(titles(running.ask("/runs?tag=seed").text)) == 12
+    assert titles(running.ask("/runs?tag=see").text) == []
+    until = titles(running.ask("/runs?until=2026-11-01&order=asc").text)
+    assert [title[-4:] for title in until[:2]] == ["0000", "0001"]
+    assert len(until) == 16, "those that began on this day, from 8:00 on"
+    longer = titles(running.ask("/runs?longer=95s").text)
+    assert sorted(title[-4:] for title in longer if "made" in title) == [
+        f"00{number:02d}" for number in range(11)
+    ]
+    # The cost of no run is known here.
+    assert titles(running.ask("/runs?cost=0").text) == []
+    for wrong, expected in (
+        ("until=soon", "a date such as"),
+        ("longer=5", "Expected:"),
+        ("cost=cheap", "a number such as 10"),
+        ("cost=nan", "a number such as 10"),
+    ):
+        answer = running.ask(f"/runs?{wrong}")
+        assert answer.status == 400, wrong
+        assert expected in answer.text
 
 
 def test_a_program_is_one_line_with_its_trend(running: PortalProcess) -> None:
@@ -261,6 +336,45 @@ def test_the_form_of_the_plan(running: PortalProcess) -> None:
         assert "Expected:" in answer.text
 
 
+def test_the_form_of_the_plan_has_all_options_and_gives_the_script(
+    running: PortalProcess, teho
+) -> None:
+    form = running.ask("/plan").text
+    fields = set(re.findall(r'<(?:input|select) id="([\w-]+)"[^>]* name="\1"', form))
+    asked = teho("plan", "--help").stdout
+    options = set(re.findall(r"--([\w-]+)", asked.partition("--name NAME")[0]))
+    of_output = {"help", "format", "script", "why"}
+    assert {*options, "name", "even-if-retired"} - fields <= of_output
+    assert {"gpus", "licenses"} <= options
+    given = "gpus=2&launcher=torchrun&time=2h&account=project_9&exclusive=yes&record=yes"
+    page = running.ask(f"/plan?{given}&cluster=lumi&command=train.py+'a+b'")
+    assert page.status == 200
+    script = unescape(page.text.partition('<code tabindex="0">')[2].partition("</code>")[0])
+    words = ["--gpus", "2", "--launcher", "torchrun", "--time", "2h", "--account", "project_9"]
+    printed = teho("plan", *words, "--exclusive", "--cluster", "lumi", "--script", "--record",
+                   "--", "train.py", "a b")  # fmt: skip
+    assert printed.returncode == 0, printed.stderr
+    assert script == printed.stdout
+    assert "#SBATCH --account=project_9" in script
+    # The printed command writes the same script.
+    assert "--exclusive" in page.text
+    assert "Batch script for LUMI" in page.text
+    several = running.ask("/plan?gpus=1&command=python+train.py").text
+    assert "To see the batch script, choose one cluster." in several
+    assert "Batch script for" not in several
+    assert "Batch script for" not in running.ask("/plan?gpus=1&cluster=lumi").text
+    for wrong in (
+        "command='x",
+        "nodes=0",
+        "launcher=nothing",
+        "cpus=4&cpus-per-gpu=4",
+        "gpus=0&gpu-memory=30GiB",
+        "mem=64GiB&mem-per-gpu=10GiB",
+    ):
+        answer = running.ask(f"/plan?gpus=1&{wrong}" if "gpus" not in wrong else f"/plan?{wrong}")
+        assert answer.status == 400, wrong
+
+
 def test_every_link_is_relative_and_leads_somewhere(running: PortalProcess) -> None:
     seen, waiting, kinds = set(), ["/"], Counter[str]()
     while waiting:
@@ -382,11 +496,22 @@ def test_the_runs_of_the_group(tmp_path: Path, teho) -> None:
     with portal(tmp_path, env=env) as one:
         page = one.ask("/runs?of=group").text
         assert titles(page) == [REAL]
-        assert 'type="checkbox"' not in page
         assert "Runs of the group" in page
         (address,) = re.findall(r'<th scope="row"><a href="([^"]*)"', page)
         shown = one.ask("/" + unescape(address))
         assert "GPU 3 on g1 was never used." in shown.text
+        assert links(shown.text)["All runs of this command"].startswith("runs?command=")
+        assert "of=group" in links(shown.text)["All runs of this command"]
+        # A shared run can be compared with an own run, here with the run itself.
+        key = f"{unescape(address).partition('by=')[2]}:{REAL}"
+        assert f'name="run" value="{key}"' in page
+        own = one.ask("/" + links(shown.text)["Compare with my newest run"])
+        assert own.status == 200
+        assert own.text.count("GPU 3 on g1 was never used.") >= 1
+        made = titles(one.ask("/runs?text=made").text)[0]
+        assert one.ask(f"/compare?run={made}&run={key}").status == 200
+        for wrong in (f"nobody:{REAL}", f"{key}x", f"../{REAL}", f"{key}:{REAL}"):
+            assert one.ask(f"/compare?run={made}&run={wrong}").status == 404, wrong
         wait_for(lambda: "What would save most" in one.ask("/usage?of=group&by=user").text, 60)
         saved = links(one.ask("/usage?of=group&by=user").text)
         assert saved["GPU never used"].startswith("runs?kind=gpu_never_used&")

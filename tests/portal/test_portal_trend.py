@@ -21,9 +21,9 @@ def run(number: int, time_s: float, **changed: object) -> ListedRun:
     return ListedRun(**values)  # type: ignore[arg-type]
 
 
-def changes(times_s: list[float], **options: bool) -> list[Change]:
+def changes(times_s: list[float], scope: str = "") -> list[Change]:
     runs = [run(number, time_s) for number, time_s in enumerate(times_s)]
-    return changes_of(runs, can_compare=options.get("can_compare", True))
+    return changes_of(runs, scope=scope)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_was_different_is_named() -> None:
         run(10 + number, 60.0 + number, gpus=2, tags={"batch": "64", "amp": "on"})
         for number in range(3)
     ]
-    (change,) = changes_of([*before, *after], can_compare=True)
+    (change,) = changes_of([*before, *after])
     assert change.tone == "good"
     assert change.words.replace("\N{NO-BREAK SPACE}", " ").startswith("50 % less time since 2027-")
     assert change.words.replace("\N{NO-BREAK SPACE}", " ").endswith(
@@ -92,8 +92,11 @@ def test_a_newest_run_that_differs_has_a_sentence_of_its_own() -> None:
     assert [one.words for one in changes([100, 30])] == ["70 % less time than the run before"]
 
 
-def test_runs_of_others_are_not_compared_and_unknown_times_say_nothing() -> None:
-    assert {one.compared for one in changes([100, 101, 50, 51, 90], can_compare=False)} == {""}
+def test_shared_runs_are_compared_with_their_owner_and_unknown_times_say_nothing() -> None:
+    (_, newest) = changes([100, 101, 50, 51, 50, 80], scope="group")
+    assert newest.compared == (
+        "compare?run=maija%3A20261101-000004-train-aaaa&run=maija%3A20261101-000005-train-aaaa"
+    )
     assert changes([100]) == []
     assert changes([]) == []
     assert changes([0.0, 100.0]) == []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -133,6 +136,42 @@ def test_filters_and_words(home: Path, index: HomeIndex) -> None:
         search(index).choices("command")
 
 
+def test_tags_are_found_by_key_and_value(home: Path, index: HomeIndex) -> None:
+    make_run(home, 1, tags={"seed": "7", "set": "B"})
+    make_run(home, 2, tags={"seed": "71"})
+    make_run(home, 3, tags={"my seed": "7"})
+    make_run(home, 4, tags={"note": 'the tag "seed": "7"', "x": "seed=7"})
+    make_run(home, 5, tags={"a=b": "Ö"}, name="seed")
+    make_run(home, 6)
+    assert ids(index, tag="seed=7") == ["0001"]
+    assert ids(index, tag="seed") == ["0002", "0001"]
+    assert ids(index, tag="my seed=7") == ["0003"]
+    assert ids(index, tag='note=the tag "seed": "7"') == ["0004"]
+    assert ids(index, tag="see") == ids(index, tag="seed=") == ids(index, tag="SEED=7") == []
+    # A search for words reads tags as they are written on the command line.
+    assert ids(index, text="seed=71") == ["0002"]
+    assert ids(index, text="set=b") == ["0001"]
+    assert ids(index, text="a=b=ö") == ["0005"]
+    assert ids(index, text="{") == []
+    order = [run.id[-4:] for run in search(index).find(sort="tags", descending=False)]
+    assert order[-1] == "0006", "a run without tags is last"
+
+
+def test_runs_are_filtered_by_time_and_cost(home: Path, index: HomeIndex) -> None:
+    for number, elapsed_s in ((1, 50.0), (2, None), (3, 20.0)):
+        make_run(home, number, elapsed_s=elapsed_s)
+    assert ids(index, least_s=20.0) == ["0003", "0001"]
+    assert ids(index, least_s=20.5) == ["0001"]
+    judge(index, r1=Judged(severity="good", cost=5.0), r3=Judged(severity="good", cost=0.0))
+    # What is not known is not 0.
+    assert ids(index, least_cost=0.0) == ["0003", "0001"]
+    assert ids(index, least_cost=5.0) == ["0001"]
+    assert search(index).count(RunFilter(least_cost=1.0)) == 1
+    assert search(index).find_counted(
+        RunFilter(least_cost=1.0), sort="time", descending=True, limit=9, offset=9
+    ) == ([], 1)
+
+
 def judge(index: HomeIndex, **judged: Judged) -> None:
     found = {run.id[-4:]: run.id for run in search(index).find()}
     index.save_verdicts("judge 1", {found[f"000{key[1]}"]: (1, one) for key, one in judged.items()})
@@ -227,6 +266,65 @@ def test_a_full_disk_is_not_an_empty_list(home: Path, monkeypatch: pytest.Monkey
     with recordings.search() as found:
         assert found.count(RunFilter()) == 50
     recordings.close()
+
+
+LIST = """
+import json, sys
+from teho.config.settings import load_settings
+from teho.show.portal.recordings import Recordings
+recordings = Recordings(load_settings())
+recordings.refresh()
+((_, _, path),) = recordings._file.connection.execute("pragma database_list").fetchall()
+with recordings.search() as search:
+    print(json.dumps([path, [run.id[-4:] for run in search.find()]]))
+"""
+
+
+def test_on_a_file_system_without_locks_the_index_is_on_this_node(
+    home: Path, tmp_path: Path
+) -> None:
+    """As on Lustre without `flock`: SQLite cannot lock a file there, and gets an error."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler to build a file system without locks with")
+    library = tmp_path / "no_locks.so"
+    source = Path(__file__).parents[1] / "stubs/no_locks.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    make_run(home, 1)
+    cache, node = tmp_path / "lustre", tmp_path / "tmp"
+    node.mkdir()
+    env = {**os.environ, "XDG_CACHE_HOME": str(cache), "TMPDIR": str(node)}
+    without = {**env, "LD_PRELOAD": str(library), "NO_LOCKS": str(cache)}
+
+    def listed(environment: dict[str, str]) -> list[object]:
+        done = subprocess.run([sys.executable, "-c", LIST], env=environment, check=True,
+                              capture_output=True, text=True)  # fmt: skip
+        return json.loads(done.stdout)
+
+    assert listed(env) == [str(cache / "teho/index.sqlite"), ["0001"]]
+    on_node = node / f"teho-{os.geteuid()}/index.sqlite"
+    assert listed(without) == [str(on_node), ["0001"]]
+    assert on_node.stat().st_mode & 0o777 == 0o600
+    assert on_node.parent.stat().st_mode & 0o777 == 0o700
+    # The file is used again, and is not another user's.
+    make_run(home, 2)
+    assert listed(without) == [str(on_node), ["0002", "0001"]]
+    on_node.parent.chmod(0o777)
+    assert listed(without) == ["", ["0002", "0001"]], "in memory"
+
+
+def test_a_file_that_another_process_has_locked_is_not_deleted(
+    home: Path, index: HomeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (file,) = (tmp_path / "cache").rglob("index.sqlite")
+    inode = file.stat().st_ino
+    index._file.connection.execute("begin exclusive")
+    other = IndexFile.open()
+    assert file.stat().st_ino == inode
+    other.close()
+    index._file.connection.rollback()
 
 
 def test_a_run_is_not_lost_if_the_index_was_locked(home: Path, index: HomeIndex) -> None:

@@ -11,12 +11,16 @@ __all__ = ["command"]
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(["report", "diff", "json", "judge"]))
+@click.argument("kind", type=click.Choice(["report", "diff", "json", "judge", "wait"]))
 @click.argument("directories", nargs=-1)
 def command(kind: str, directories: tuple[str, ...]) -> None:
-    """Print a page about the recordings in DIRECTORIES as JSON, with limits on memory and time."""
-    from teho.show.portal.child import computed, limit_resources
+    """Print a page about the recordings in DIRECTORIES as JSON, with limits on memory and time.
+
+    With the kind `wait`, the kind and the recordings come from standard input.
+    """
+    from teho.show.portal.child import answered, computed, limit_resources
 
     gc.disable()  # this process makes only one page, and needs all objects until then
-    limit_resources()
-    sys.stdout.buffer.write(computed(kind, directories))
+    limit_resources(kind)
+    answer = answered() if kind == "wait" else computed(kind, directories)
+    sys.stdout.buffer.write(answer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +12,13 @@ import msgspec
 from teho.cli import say
 from teho.cli.declare import flag, option, together
 from teho.config.settings import load_settings
-from teho.errors import InputError, UnitError
+from teho.errors import InputError
 from teho.launchers.registry import launchers
 from teho.model.cluster import Cluster
 from teho.model.plan import Answer
 from teho.model.request import Request
 from teho.schedulers.script.options import ScriptOptions
-from teho.units import GIB, MIB, format_duration, parse_bytes, parse_duration
+from teho.units import format_duration, parse_duration
 
 __all__ = [
     "SCRIPT_NAMES",
@@ -130,36 +129,13 @@ def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
     Raises:
         InputError: a value is not valid, or two options contradict each other.
     """
-    gpus, cpus, cpus_per_gpu = given["gpus"], given["cpus"], given["cpus_per_gpu"]
-    if cpus is not None and cpus_per_gpu is not None:
-        raise InputError("--cpus and --cpus-per-gpu together", "one of them")
-    if cpus_per_gpu is not None and gpus == 0:
-        raise InputError(
-            "--cpus-per-gpu without GPUs", next_step="request cores for the whole job: `--cpus N`"
-        )
-    if gpus == 0 and (given["gpu_type"] or given["gpu_memory"]):
-        what = "--gpu-type" if given["gpu_type"] else "--gpu-memory"
-        raise InputError(f"{what} with --gpus 0", "one or more GPUs")
-    memories = [name for name in ("mem", "mem_per_cpu", "mem_per_gpu") if given[name]]
-    if len(memories) > 1:
-        named = " and ".join(f"--{name.replace('_', '-')}" for name in memories)
-        raise InputError(f"{named} together", "one of them")
-    if gpus == 0 and given["mem_per_gpu"]:
-        raise InputError(
-            "--mem-per-gpu without GPUs", next_step="request memory for each node: `--mem SIZE`"
-        )
-    read = {
-        "command": argv,
-        "account": given["account"] or load_settings().account or None,
-        "gpu_memory_gib": _gib(given["gpu_memory"], "--gpu-memory"),
-        "local_disk_gib": _gib(given["local_disk"], "--local-disk"),
-        "memory_mib": _mib(given["mem"], "--mem"),
-        "memory_per_core_mib": _mib(given["mem_per_cpu"], "--mem-per-cpu"),
-        "memory_per_gpu_mib": _mib(given["mem_per_gpu"], "--mem-per-gpu"),
-        "time_s": _seconds(given["time"]),
-    }
-    same = {name: given[name] for name in Request.__struct_fields__ if name in given}
-    return Request(**{**same, **read})
+    from teho.planner.read_request import read_request as read
+
+    request = read(given, argv, account=load_settings().account)
+    text = given["time"] or ""
+    if text.count(":") == 1 and "-" not in text and request.time_s is not None:
+        say(f"Teho reads --time {text} as minutes and seconds: {format_duration(request.time_s)}")
+    return request
 
 
 def read_script_options(given: Mapping[str, Any]) -> ScriptOptions:
@@ -220,34 +196,3 @@ def confirmed(found: Answer, here: Cluster) -> Answer:
     backend = backend_for(here.scheduler, load_settings().home_directory)
     found = as_the_scheduler_says(found, here, backend)
     return with_past_waits(found, here.name, here.scheduler, run)
-
-
-def _gib(text: str | None, what: str) -> float | None:
-    if text is None:
-        return None
-    amount = parse_bytes(text, what)
-    if amount < MIB:
-        # A number without a unit means bytes to Teho and MB to Slurm.
-        raise UnitError(f"{what}: {text!r} is {amount} bytes", "a size such as 512MiB or 64GiB")
-    return amount / GIB
-
-
-def _mib(text: str | None, what: str) -> int | None:
-    amount_gib = _gib(text, what)
-    return None if amount_gib is None else math.ceil(amount_gib * GIB / MIB)
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    if text.strip().isdigit():
-        raise UnitError(
-            f"--time: {text!r} means minutes in Slurm, but seconds in Grid Engine",
-            f"a unit, such as {text.strip()}min",
-        )
-    seconds = parse_duration(text, "--time")
-    if text.count(":") == 1 and "-" not in text:
-        say(f"Teho reads --time {text} as minutes and seconds: {format_duration(seconds)}")
-    if seconds <= 0:
-        raise UnitError(f"--time: {text!r} is not above 0", "a length such as 30min or 2h")
-    return seconds

@@ -87,6 +87,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     """What the runs have in common: a user, a command, a month such as `2026-11`."""
     runs: int
+    run_s: float | None
+    """Run time of the runs that have ended; None: none has."""
     gpu_hours: float
     """Of the runs that have ended."""
     judged: int

@@ -29,6 +29,8 @@ _ERROR = b"!"
 """First byte of an error. JSON never begins with this byte."""
 _GRACE_S = 5
 """Seconds after the deadline at which a call's process ends itself, if its parent is gone."""
+_KILLED_S = 5.0
+"""Longest wait for the end of a process that was killed."""
 _asking: dict[int, int] = {}
 """Process of each unfinished call -> the process that started the call."""
 
@@ -65,6 +67,20 @@ class IsolatedCall:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(write_end)
+
+    def allow(self, seconds: float) -> None:
+        """Count the call as hung this long from now on, if it has waited for its question.
+
+        The time that was given at the start must also cover the wait and this time.
+        """
+        self._deadline_s = seconds
+        self._until_s = time.monotonic() + seconds
+
+    def end(self) -> None:
+        """End the call without its answer."""
+        _end(self._pid)
+        os.close(self._pipe)
+        self._exit_code(until_s=time.monotonic() + _KILLED_S)
 
     def answer(self, form: type[_T]) -> _T | NoAnswer:
         """Wait for the answer, and decode it from JSON; see `output`."""
@@ -144,12 +160,22 @@ def answering(question: Callable[[], object]) -> Callable[[int], None]:
     return ask
 
 
-def executing(command: Sequence[str], environment: Mapping[str, str]) -> Callable[[int], None]:
-    """Return an `ask` for `IsolatedCall` that executes a command; its output is the answer."""
+def executing(
+    command: Sequence[str], environment: Mapping[str, str], stdin: int | None = None
+) -> Callable[[int], None]:
+    """Return an `ask` for `IsolatedCall` that executes a command; its output is the answer.
+
+    Args:
+        command: the program and its arguments.
+        environment: the command's.
+        stdin: descriptor of its input; None: it has no input.
+    """
 
     def ask(write_end: int) -> None:
         os.dup2(write_end, 1)
         os.close(write_end)
+        if stdin is not None:
+            os.dup2(stdin, 0)
         try:
             os.execvpe(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
         except FileNotFoundError:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pwd
 import socket
-import stat
-import tempfile
 from pathlib import Path
 
 from teho.errors import InputError
+from teho.process.private_folder import is_private, private_folder
 
 __all__ = [
     "host_name",
@@ -35,27 +33,16 @@ def socket_path(name: str) -> Path:
         InputError: there is no such folder.
     """
     given = os.environ.get("XDG_RUNTIME_DIR", "")
-    if given and _is_private(Path(given)):
+    if given and is_private(Path(given)):
         return Path(given) / name
-    folder = Path(tempfile.gettempdir()) / f"teho-{os.geteuid()}"
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    if not _is_private(folder):
+    folder = private_folder()
+    if not is_private(folder):
         raise InputError(
             f"{folder} belongs to another user, or other users can enter it",
             "a folder that only you can enter",
             "give another path with --socket",
         )
     return folder / name
-
-
-def _is_private(folder: Path) -> bool:
-    try:
-        status = folder.lstat()
-    except OSError:
-        return False
-    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    return is_own and not status.st_mode & 0o077
 
 
 def listen_on_socket(path: Path) -> socket.socket:

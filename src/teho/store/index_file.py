@@ -1,7 +1,8 @@
 """The index of all recordings: one SQLite file in the user's cache folder.
 
 All data in it can be computed from the recordings. If the file is damaged, it is deleted and made
-again. If it cannot be written, an index in memory replaces it.
+again. If SQLite cannot use it, for example because the file system has no locks or is full, a file
+on this node replaces it. If this file cannot be used either, an index in memory replaces it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from teho.errors import InputError, RecordingError
 from teho.model.listed_run import Judged
 from teho.model.run import Run, RunState
 from teho.process.parallel_map import parallel_map
+from teho.process.private_folder import is_private, private_folder
 from teho.store.layout import is_run_id, run_file
 from teho.store.owner import user_name
 from teho.store.read import read_run, run_state
@@ -35,6 +37,8 @@ _SETTLED_S = 86_400.0
 """A run without an end that is older than this does not end any more."""
 _SAME_TICK_NS = 2_000_000_000
 """Coarsest time stamp of a file system: a change in the same tick cannot be seen."""
+_LOCKED = "locked"
+"""In SQLite's message if another process is writing."""
 _BATCH = 2_000
 """Runs that are read before they are written to the index."""
 _VERDICT_COLUMNS = tuple(Judged.__struct_fields__)
@@ -63,8 +67,10 @@ create table if not exists verdict (
 """
 
 
-_VERSION = zlib.crc32(_SCHEMA.encode()) & 0x7FFF_FFFF or 1
-"""Identifies the tables. SQLite gives a new file the version 0."""
+_CONTENT = "tags are searched as KEY=VALUE"
+"""Is changed if the same tables have another content, so that the index is made again."""
+_VERSION = zlib.crc32(f"{_SCHEMA}{_CONTENT}".encode()) & 0x7FFF_FFFF or 1
+"""Identifies the tables and their content. SQLite gives a new file the version 0."""
 
 
 class IndexFile:
@@ -79,22 +85,38 @@ class IndexFile:
 
     @classmethod
     def open(cls) -> IndexFile:
-        """Open the file; a new one if it is damaged, one in memory if that fails too."""
+        """Open the file; a new one if it is damaged, one on this node if that fails too."""
         cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         with contextlib.suppress(OSError, sqlite3.Error, InputError):
-            path = expanded(cache_home) / "teho" / "index.sqlite"
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for _ in range(2):
-                try:
-                    return cls._at(str(path))
-                except sqlite3.DatabaseError:
-                    path.unlink(missing_ok=True)
+            folder = expanded(cache_home) / "teho"
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return cls._in(folder)
+        return cls.on_this_node()
+
+    @classmethod
+    def on_this_node(cls) -> IndexFile:
+        """Open a file in the node's folder for temporary files; one in memory if that fails."""
+        with contextlib.suppress(OSError, sqlite3.Error):
+            folder = private_folder()
+            if is_private(folder):
+                return cls._in(folder)
         return cls.in_memory()
 
     @classmethod
     def in_memory(cls) -> IndexFile:
         """Make an index that ends with this process."""
         return cls._at(":memory:")
+
+    @classmethod
+    def _in(cls, folder: Path) -> IndexFile:
+        path = folder / "index.sqlite"
+        try:
+            return cls._at(str(path))
+        except sqlite3.DatabaseError as error:
+            if _LOCKED in str(error):
+                raise  # another process uses this file
+            path.unlink(missing_ok=True)
+            return cls._at(str(path))
 
     @classmethod
     def _at(cls, path: str) -> IndexFile:
@@ -139,7 +161,7 @@ class IndexFile:
                 yield connection
         except sqlite3.Error as error:
             self.failures += 1
-            if "locked" not in str(error):
+            if _LOCKED not in str(error):
                 self.problem = str(error)
 
     def judge(self, name: str) -> int:
@@ -318,8 +340,9 @@ class Indexed(NamedTuple):
     def searched(self) -> str:
         """What a search for words reads, in lower case."""
         known = dict(zip(COLUMNS, self.columns, strict=True))
-        names = ("name", "command", "tags", "job_id")
-        return "\n".join([self.id, *(known[name] for name in names)]).lower()
+        tags = (f"{key}={value}" for key, value in json.loads(known["tags"]).items())
+        names = ("name", "command", "job_id")
+        return _sound("\n".join([self.id, *(known[name] for name in names), *tags])).lower()
 
 
 def index_run(runs: Path, check: Callable[[Path], bool] | None, run_id: str) -> Indexed:
@@ -376,13 +399,14 @@ def indexed(directory: Path, run: Run, stamp: int, user: str | None = None) -> I
         run.step.task_count if run.step else 1,
         (job.job_id or "") if job else "",
     )
-    # Another process may have written text that is not UTF-8; SQLite takes only UTF-8.
-    sound = tuple(
-        one.encode(errors="backslashreplace").decode() if isinstance(one, str) else one
-        for one in columns
-    )
+    sound = tuple(_sound(one) if isinstance(one, str) else one for one in columns)
     description = msgspec.json.encode(run) if run.end is not None else b""
     return Indexed(directory.name, stamp, is_settled, sound, description)
+
+
+def _sound(text: str) -> str:
+    """Return a text as UTF-8, which SQLite needs: another process may have written other bytes."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def outcome_of(run: Run, directory: Path) -> str:

@@ -24,11 +24,16 @@ SORTS = {
     "time": "run.elapsed_s",
     "gpus": "run.gpus",
     "gpu_hours": "run.gpus * run.elapsed_s",
-    "name": "run.name",
+    "name": "nullif(run.name, '')",
+    "tags": "nullif(run.tags, '{}')",
     "command": "run.command",
     "user": "run.user",
+    "cluster": "nullif(run.cluster, '')",
+    "partition": "nullif(run.partition, '')",
+    "account": "nullif(run.account, '')",
+    "gpu": "nullif(run.gpu, '')",
     "outcome": "run.outcome",
-    "finding": "verdict.words",
+    "finding": "nullif(verdict.words, '')",
     "busy": "verdict.gpu_busy_percent",
     "energy": "verdict.energy_j",
     "cost": "verdict.cost",
@@ -42,7 +47,7 @@ _BY = {
     "account": "run.account",
     "gpu": "run.gpu",
     "name": "run.name",
-    "kind": "verdict.kind",
+    "kind": "coalesce(verdict.kind, '')",
     "month": "strftime('%Y-%m', run.began_s, 'unixepoch', 'localtime')",
 }
 """What runs can be summed by -> the expression in SQL."""
@@ -71,6 +76,17 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Earliest start, in seconds since 1970."""
     until_s: float | None = None
     """The runs began before this time."""
+    tag: str = ""
+    """`KEY=VALUE`, or only `KEY` for runs that have this tag with any value."""
+    least_s: float | None = None
+    """Shortest run time. Runs whose time is not known are left out."""
+    least_cost: float | None = None
+    """Lowest cost, in the billing unit of each run. Runs whose cost is not known are left out."""
+
+    @property
+    def needs_verdict(self) -> bool:
+        """Whether the filter reads a column of the verdict."""
+        return bool(self.kind) or self.least_cost is not None
 
 
 class Search:
@@ -94,7 +110,7 @@ class Search:
     def count(self, wanted: RunFilter) -> int:
         """Return the number of runs."""
         where, values = self._where(wanted)
-        join = self._join if wanted.kind else ""
+        join = self._join if wanted.needs_verdict else ""
         ((count,),) = self._file.rows(
             f"select count(*) from run{join} where {where}",  # noqa: S608 - values are parameters
             *values,
@@ -150,7 +166,7 @@ class Search:
         if wanted != RunFilter():
             # A filter reads all rows in their order on disk; the index would read them at random.
             order = f"+{order}"
-        needs_join = bool(wanted.kind) or "verdict." in order
+        needs_join = wanted.needs_verdict or "verdict." in order
         direction = "desc" if descending else "asc"
         query = (
             f"select run.home, run.id{columns} from run{self._join if needs_join else ''}"  # noqa: S608
@@ -231,7 +247,8 @@ class Search:
                 sum({hours} * verdict.gpu_busy_percent / 100.0),
                 sum(case when verdict.gpu_busy_percent is not null then {hours} end),
                 sum(verdict.energy_j), sum(verdict.cost),
-                group_concat(distinct nullif(verdict.cost_unit, '')), max(run.began_s) as newest
+                group_concat(distinct nullif(verdict.cost_unit, '')), sum(run.elapsed_s),
+                max(run.began_s) as newest
             from run{self._join} and verdict.severity <> ''
             where {where} group by key order by newest desc limit ? offset ?
             """,  # noqa: S608 - all values are parameters
@@ -273,7 +290,27 @@ class Search:
         if wanted.until_s is not None:
             terms.append("run.began_s < ?")
             values.append(wanted.until_s)
+        if wanted.tag:
+            terms.append("instr(run.tags, ?)")
+            values.append(_tag_fragment(wanted.tag))
+        if wanted.least_s is not None:
+            terms.append("run.elapsed_s >= ?")
+            values.append(wanted.least_s)
+        if wanted.least_cost is not None:
+            terms.append("verdict.cost >= ?")
+            values.append(wanted.least_cost)
         return " and ".join(terms), values
+
+
+def _tag_fragment(tag: str) -> str:
+    """Return what the JSON text of all tags contains if a run has a tag.
+
+    Quotation marks inside of a key or value are escaped in JSON, so no other text contains it.
+    """
+    key, sign, value = tag.partition("=")
+    if not sign:
+        return f"{json.dumps(key, ensure_ascii=False)}: "
+    return json.dumps({key: value}, ensure_ascii=False)[1:-1]
 
 
 def _nulls_last(order: str) -> str:
@@ -295,11 +332,12 @@ def _listed(row: Sequence[Any]) -> ListedRun:
 
 
 def _total(row: Sequence[Any]) -> Totals:
-    key, runs, hours, count, busy, measured, energy_j, cost, units, newest_s = row
+    key, runs, hours, count, busy, measured, energy_j, cost, units, run_s, newest_s = row
     is_one_unit = bool(units) and "," not in units
     return Totals(
         key=key,
         runs=runs,
+        run_s=run_s,
         gpu_hours=hours,
         judged=count,
         busy_gpu_hours=busy,

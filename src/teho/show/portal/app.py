@@ -71,6 +71,7 @@ class Portal:
     def application(self) -> Starlette:
         """The ASGI application, without the checks of `Guard`."""
         self._judging.start()
+        self._computed.prepare()
         views: dict[str, Callable[[Request], Response]] = {
             "/": self._home,
             "/runs": self._runs,
@@ -98,6 +99,7 @@ class Portal:
     def close(self) -> None:
         """End all work, and give the leases of watched runs back."""
         self._judging.stop()
+        self._computed.close()
         self._live.close()
 
     def _answering(self, view: Callable[[Request], Response]) -> Callable[[Request], Response]:
@@ -155,6 +157,7 @@ class Portal:
             found = savings_of(search, since, since=pages.month_begin())
             of_month = search.find(since, limit=_MOST_JUDGED)
         self._judging.ask([*running, *newest, *of_month])
+        self._computed.prepare()
         page = pages.home_page(
             self.base(),
             [row_of(run, self._judging.of_running(run)) for run in running],
@@ -182,6 +185,7 @@ class Portal:
                 offset=offset,
             )
         self._judging.ask(runs)
+        self._computed.prepare()
         rows = [row_of(run, self._judging.of_running(run), scope=query.scope) for run in runs]
         choices = self._choices_of(group=group)
         return HTMLResponse(pages.list_page(self.base(), query, rows, count, choices))
@@ -215,23 +219,31 @@ class Portal:
         with self._recordings.search(group=bool(by)) as search:
             earlier = RunFilter(command=run.command, until_s=run.began_s)
             before = next(iter(search.find(earlier, limit=1)), None)
+        own = None
+        if by:
+            with self._recordings.search() as search:
+                own = next(iter(search.find(RunFilter(command=run.command), limit=1)), None)
         commands = tensorboard_commands(run.id) if not by and traces(directory) else ()
-        page = pages.run_page({**self.base(), "by": by}, run, parts, files, commands, before)
+        base = {**self.base(), "by": by}
+        page = pages.run_page(base, run, parts, files, commands, before, own)
         return HTMLResponse(page)
 
     def _compare(self, request: Request) -> Response:
-        ids = request.query_params.getlist("run")
-        ids = list(dict.fromkeys(ids))
-        if not 2 <= len(ids) <= _MOST_COMPARED:
+        keys = list(dict.fromkeys(request.query_params.getlist("run")))
+        if not 2 <= len(keys) <= _MOST_COMPARED:
             raise InputError(
-                f"{counted(len(ids), 'run')} selected",
+                f"{counted(len(keys), 'run')} selected",
                 f"two to {_MOST_COMPARED} different runs",
                 "select them in the list",
             )
-        runs = [self._known_run(run_id, "") for run_id in ids]
-        runs.sort(key=lambda run: run.began_s)
-        parts = self._computed.diff([Path(run.directory) for run in runs])
-        links = render("compared.html", self.base(), rows=[row_of(run) for run in runs])
+        found = []
+        for key in keys:
+            by, _, run_id = key.rpartition(":")
+            found.append((self._known_run(run_id, by), "group" if by else ""))
+        found.sort(key=lambda pair: pair[0].began_s)
+        parts = self._computed.diff([Path(run.directory) for run, _ in found])
+        rows = [row_of(run, scope=scope) for run, scope in found]
+        links = render("compared.html", self.base(), rows=rows)
         return HTMLResponse(pages.document_page(self.base(), "runs", parts, links))
 
     def _usage(self, request: Request) -> Response:
@@ -274,13 +286,9 @@ class Portal:
         return HTMLResponse(pages.document_page(self.base(), "clusters", parts))
 
     def _plan(self, request: Request) -> Response:
-        from teho.show.portal.planning import FIELDS, plan_of
+        from teho.show.portal.planning import plan_of
 
-        planned = plan_of(request.query_params)
-        page = render(
-            "plan.html", self.base(), title=say("Plan"), here="plan", planned=planned, fields=FIELDS
-        )
-        return HTMLResponse(page)
+        return HTMLResponse(pages.plan_page(self.base(), plan_of(request.query_params)))
 
     # Files
 

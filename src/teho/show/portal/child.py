@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import resource
+import select
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -19,20 +21,55 @@ from teho.errors import TehoError
 from teho.model.document import Document
 from teho.show.html.page import page_parts
 from teho.show.loaded import LoadedRun
+from teho.show.portal.spare import SPARE_S
 
-__all__ = ["computed", "limit_resources"]
+__all__ = ["answered", "computed", "limit_resources"]
 
 _MEMORY_BYTES = 3 << 30
 """Address space: Arrow reserves more of it than it uses."""
 _CPU_S = 120
+_JUDGE_NICE = 5
+"""Verdicts of a list come in the background: other programs, and pages, go first."""
+_LOADED_FIRST = (
+    "pyarrow.parquet",
+    "teho.config.electricity",
+    "teho.explain.analysis",
+    "teho.explain.judge",
+    "teho.explain.program",
+    "teho.explain.summary",
+    "teho.show.build.report.document",
+    "teho.show.build.report.drawn",
+)
+"""Modules that each report needs, and that take the most time to load."""
 _ERROR = b"!"
 
 
-def limit_resources() -> None:
-    """Limit the memory and the CPU time of this process, and let others go first."""
+def limit_resources(kind: str) -> None:
+    """Limit the memory and the CPU time of this process.
+
+    Args:
+        kind: what it computes; see `computed`.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
-    os.nice(5)
+    if kind == "judge":
+        os.nice(_JUDGE_NICE)
+
+
+def answered() -> bytes:
+    """Load modules, wait for a question on standard input, and return the answer to it.
+
+    The answer is empty if no question comes.
+    """
+    for module in _LOADED_FIRST:
+        import_module(module)
+    if not select.select([sys.stdin], [], [], SPARE_S)[0]:
+        return b""
+    question = sys.stdin.buffer.read()
+    if not question:
+        return b""  # the portal has ended, or does not need this process any more
+    kind, directories = msgspec.json.decode(question, type=tuple[str, list[str]])
+    return computed(kind, directories)
 
 
 def computed(kind: str, directories: Sequence[str]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import OrderedDict
@@ -14,6 +15,7 @@ from teho.errors import RecordingError
 from teho.model.listed_run import Judged
 from teho.process.isolated_call import IsolatedCall, NoAnswer, executing
 from teho.show.html.page import PageParts
+from teho.show.portal.spare import Spare
 from teho.store.index import content_stamp
 
 __all__ = ["Computed"]
@@ -40,6 +42,32 @@ class Computed:
         self._lock = threading.Lock()
         self._turn = threading.BoundedSemaphore(_AT_ONCE)
         self._places = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
+        self._spare: Spare | None = None
+        self._is_closed = False
+
+    def prepare(self) -> None:
+        """Start a process in the background that loads Teho's modules, for the next page."""
+        spare = self._spare
+        if spare is None or not spare.is_fresh:
+            threading.Thread(target=self._prepare, name="prepare", daemon=True).start()
+
+    def _prepare(self) -> None:
+        with self._lock:
+            if self._is_closed or (self._spare and self._spare.is_fresh):
+                return
+            old = self._spare
+            with contextlib.suppress(OSError):
+                self._spare = Spare(self._teho, _DEADLINE_S)
+        if old:
+            old.end()
+
+    def close(self) -> None:
+        """End the process that waits."""
+        with self._lock:
+            self._is_closed = True
+            spare, self._spare = self._spare, None
+        if spare:
+            spare.end()
 
     def report(self, directory: Path) -> PageParts:
         """Return the page of a run.
@@ -99,8 +127,10 @@ class Computed:
             raise RecordingError("too many reports are being computed", "", "try again in a minute")
         try:
             with self._turn:
-                command = [*self._teho, "portal-page", kind, *map(str, directories)]
-                call = IsolatedCall("the report", executing(command, os.environ), _DEADLINE_S)
+                call = None if kind == "judge" else self._question(kind, directories)
+                if call is None:
+                    command = [*self._teho, "portal-page", kind, *map(str, directories)]
+                    call = IsolatedCall("the report", executing(command, os.environ), _DEADLINE_S)
                 answer = call.output()
         finally:
             self._places.release()
@@ -109,3 +139,14 @@ class Computed:
         if not answer:
             raise RecordingError("the report could not be computed")
         return answer
+
+    def _question(self, kind: str, directories: Sequence[Path]) -> IsolatedCall | None:
+        """Ask the process that waits; None if there is none."""
+        with self._lock:
+            spare, self._spare = self._spare, None
+        if spare is None:
+            return None
+        if not spare.is_fresh:
+            spare.end()
+            return None
+        return spare.ask(kind, directories)

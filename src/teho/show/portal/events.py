@@ -114,7 +114,8 @@ class Streams:
             with contextlib.suppress(TehoError):
                 watched = self._live.watch(Path(run.directory))
                 if watched is not None:
-                    found[run.id] = {**watched.newest.facts, **self._verdict(run)}
+                    facts = watched.facts(time.monotonic())
+                    found[run.id] = {**facts, **self._verdict(run)}
         return found
 
     def _verdict(self, run: ListedRun) -> dict[str, str]:

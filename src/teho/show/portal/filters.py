@@ -12,7 +12,7 @@ from teho.show.portal.query import PAGE_ROWS, ListQuery
 from teho.show.portal.words import OUTCOMES, finding_text
 from teho.store.search import CHOICES
 
-__all__ = ["filter_fields", "heading", "paging"]
+__all__ = ["MORE_FILTERS", "ORDERS", "filter_fields", "heading", "paging"]
 
 _LABELS = {
     "outcome": "End",
@@ -23,12 +23,43 @@ _LABELS = {
     "account": "Project",
     "gpu": "GPU",
 }
+ORDERS = {
+    "began": "Began",
+    "time": "Time",
+    "gpus": "GPUs",
+    "gpu_hours": "GPU hours",
+    "unused": "GPU hours without a kernel",
+    "busy": "GPU busy",
+    "energy": "GPU energy",
+    "cost": "Cost",
+    "finding": "Verdict",
+    "outcome": "End",
+    "name": "Name",
+    "tags": "Tags",
+    "command": "Program",
+    "user": "User",
+    "cluster": "Cluster",
+    "partition": "Partition",
+    "account": "Project",
+    "gpu": "GPU",
+}
+"""Name of each order of the list, and its label."""
+_OF_TEXT = frozenset(list(ORDERS)[list(ORDERS).index("finding") :])
+"""Orders by a text: A is first at the first click."""
+MORE_FILTERS = (
+    ("tag", "Tag", "seed=7"),
+    ("until", "Until", "2026-11-20"),
+    ("longer", "Time at least", "1h"),
+    ("cost", "Cost at least", "10"),
+)
+"""Filters that the form shows on request: name, label, and an example."""
 
 
 def heading(query: ListQuery, sort: str, label: str) -> dict[str, str]:
     """Return a heading of the list: a second click turns the order round."""
     is_sorted = query.sort == sort
-    turned = "asc" if is_sorted and query.order == "desc" else "desc"
+    first, second = ("asc", "desc") if sort in _OF_TEXT else ("desc", "asc")
+    turned = second if is_sorted and query.order == first else first
     state = {"desc": "descending", "asc": "ascending"}[query.order] if is_sorted else ""
     return {"label": label, "address": query.address(sort=sort, order=turned), "state": state}
 
@@ -61,14 +92,15 @@ def filter_fields(
             values.append((chosen, _value_label(column, chosen)))
         if len(values) > 1 or chosen:
             fields.append((column, _LABELS[column], values, chosen))
-    hidden = [
-        (key, value)
-        for key, value in given.items()
-        if key in {"sort", "order", "of", "by", "command"}
-    ]
-    active = [key for key in given if key in {"text", "since", "command", *CHOICES}]
+    hidden = [(key, value) for key, value in given.items() if key in {"of", "by", "command"}]
+    more = [(name, label, example, given.get(name, "")) for name, label, example in MORE_FILTERS]
+    names = {name for name, *_ in more}
+    active = [key for key in given if key in {"text", "since", "command", *CHOICES, *names}]
     return {
         "fields": fields,
+        "more_filters": more,
+        "has_more": any(key in names for key in active),
+        "orders": ORDERS if query.by != "program" else {},
         "hidden": hidden,
         "is_filtered": bool(active),
         "all_runs": ListQuery(scope=query.scope, by=query.by).address(),

@@ -88,6 +88,8 @@ class Watched:
         self._events: deque[Event] = deque(maxlen=_KEPT)
         self._seen_s = -1.0
         self.newest = _Newest()
+        self._aged_s: tuple[float, float] | None = None
+        """Age of the values at the newest poll, at most, and the monotonic time of this poll."""
         self.wanted_s = time.monotonic()
         """When a browser last asked for this run."""
 
@@ -110,7 +112,10 @@ class Watched:
                 self.newest = msgspec.structs.replace(self.newest, ended=True)
                 return
         self._viewer.poll(0.0)
-        nodes = self._values.nodes(self._run, self._viewer.newest, time.monotonic())
+        now_s = time.monotonic()
+        nodes = self._values.nodes(self._run, self._viewer.newest, now_s)
+        age_s = _age_s(nodes)
+        self._aged_s = None if age_s is None else (age_s, now_s)
         elapsed_s = max((node.elapsed_s for node in nodes if node.elapsed_s), default=0.0)
         shown = _first_gpus(nodes)
         if elapsed_s > self._seen_s:
@@ -122,8 +127,16 @@ class Watched:
         self.newest = _Newest(
             tables=html_tables(now_tables(shown)),
             gpus=_labels(shown),
-            facts=_facts(self._run, nodes, elapsed_s),
+            facts=_facts(self._run, nodes, elapsed_s, age_s),
         )
+
+    def facts(self, now_s: float) -> dict[str, str]:
+        """Return the figures of the present moment, with their age at this monotonic time."""
+        facts = self.newest.facts
+        if self._aged_s is None:
+            return facts
+        age_s, polled_s = self._aged_s
+        return {**facts, "age": format_duration(age_s + now_s - polled_s)}
 
     @property
     def _number(self) -> int:
@@ -222,7 +235,22 @@ def _number(node: NodeNow, value: object) -> float | None:
     return float(f"{value:.5g}") if is_known else None
 
 
-def _facts(run: Run, nodes: Sequence[NodeNow], elapsed_s: float) -> dict[str, str]:
+def _age_s(nodes: Sequence[NodeNow]) -> float | None:
+    """Return the age of the oldest values, at most; None if there are no values.
+
+    A sample that came over a connection waited for up to one period until it was read.
+    """
+    ages_s = [
+        node.age_s + (_PERIOD_S if node.way == "connection" else 0.0)
+        for node in nodes
+        if node.age_s is not None
+    ]
+    return max(ages_s, default=None)
+
+
+def _facts(
+    run: Run, nodes: Sequence[NodeNow], elapsed_s: float, age_s: float | None
+) -> dict[str, str]:
     """Return the figures of the present moment as text; a figure that is not known is left out."""
     busy = [
         value
@@ -232,7 +260,6 @@ def _facts(run: Run, nodes: Sequence[NodeNow], elapsed_s: float) -> dict[str, st
     ]
     with_gpus = [node for node in nodes if node.gpus]
     powers_w = [power_w for node in with_gpus if (power_w := total_power_w(node)) is not None]
-    ages_s = [node.age_s for node in nodes if node.age_s is not None]
     facts = {"elapsed": format_duration(elapsed_s)} if elapsed_s else {}
     if busy:
         facts["busy"] = format_quantity(fmean(busy), "%")
@@ -240,6 +267,6 @@ def _facts(run: Run, nodes: Sequence[NodeNow], elapsed_s: float) -> dict[str, st
         facts["power"] = format_quantity(sum(powers_w), "W")
     if run.limit_s:
         facts["left"] = format_duration(max(0.0, run.limit_s - elapsed_s))
-    if ages_s:
-        facts["age"] = format_duration(max(ages_s))
+    if age_s is not None:
+        facts["age"] = format_duration(age_s)
     return facts

@@ -5,21 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any
 
 from teho.model.listed_run import ListedRun, Totals
 from teho.show.html.markup import advice
 from teho.show.html.page import PageParts
 from teho.show.portal.filters import filter_fields, heading, paging
 from teho.show.portal.languages import say, say_count
-from teho.show.portal.query import PAGE_ROWS, ListQuery
+from teho.show.portal.query import PAGE_ROWS, ListQuery, compare_address, run_key
 from teho.show.portal.render import render
 from teho.show.portal.rows import COLUMNS, Row, known_columns, program_of
 from teho.show.portal.savings import Saving
-from teho.show.portal.words import finding_text, quantity_text
+from teho.show.portal.words import NOT_KNOWN, finding_text, quantity_text
 from teho.store.search import CHOICES
 from teho.units import format_quantity
+
+if TYPE_CHECKING:
+    from teho.show.portal.planning import Planned
 
 __all__ = [
     "USAGE_BY",
@@ -29,6 +31,7 @@ __all__ = [
     "list_page",
     "month_begin",
     "month_begin_s",
+    "plan_page",
     "programs_page",
     "run_page",
     "usage_page",
@@ -112,6 +115,11 @@ def list_page(
         here="group" if query.scope else "runs",
         query=query,
         rows=rows,
+        heads={
+            "verdict": heading(query, "finding", "Verdict"),
+            "run": heading(query, "name", "Run"),
+            "user": heading(query, "user", "User"),
+        },
         columns=[
             (place, heading(query, *COLUMNS[place])) for place in known_columns(rows, query.sort)
         ],
@@ -156,6 +164,7 @@ def run_page(
     files: Sequence[tuple[str, str]],
     commands: Sequence[str],
     before: ListedRun | None,
+    own: ListedRun | None = None,
 ) -> str:
     """Return the page of a run: its report, and during the run, its newest values.
 
@@ -166,22 +175,28 @@ def run_page(
         files: name and address of each file to download.
         commands: the ones that show the traces of the run in TensorBoard; empty: it has no traces.
         before: the run of the same command before this one.
+        own: if this run is shared, the user's newest own run of the same command.
     """
-    compared = ""
-    if before is not None and not base.get("by"):
-        compared = f"compare?{urlencode([('run', before.id), ('run', run.id)])}"
+    scope = "group" if base.get("by") else ""
+    key = run_key(run, scope=scope)
+    compared = []
+    if before is not None:
+        address = compare_address(run_key(before, scope=scope), key)
+        compared.append((say("Compare with the run before"), address))
+    if own is not None:
+        compared.append((say("Compare with my newest run"), compare_address(own.id, key)))
     return render(
         "run.html",
         base,
         title=parts.title,
-        here="runs",
+        here=scope or "runs",
         run=run,
         parts=parts,
         files=files,
         commands=commands,
         has_json=any(name.endswith(".json.gz") for name, _ in files),
         compared=compared,
-        history=ListQuery(command=run.command).address(),
+        history=ListQuery(command=run.command, scope=scope).address(),
         is_live=run.outcome == "running",
     )
 
@@ -217,10 +232,17 @@ def usage_page(
         found: the findings with the most unused GPU hours.
     """
     rows = [(_usage_label(by, one.key), _usage_address(by, scope, one), one) for one in totals]
+    columns = (
+        ("GPU hours", [quantity_text(one.gpu_hours or None, "h") for one in totals]),
+        ("GPUs without a kernel", [quantity_text(one.unused_percent, "%") for one in totals]),
+        ("GPU energy", [quantity_text(one.energy_j, "J") for one in totals]),
+        ("Cost", [quantity_text(one.cost, one.cost_unit) for one in totals]),
+    )
     return render(
         "usage.html",
         base,
         title=say("Usage"),
+        columns=[(label, cells) for label, cells in columns if {*cells} != {NOT_KNOWN}],
         here="usage",
         by=by,
         scope=scope,
@@ -229,6 +251,22 @@ def usage_page(
         heading=USAGE_BY[by],
         rows=rows,
         found=found,
+    )
+
+
+def plan_page(base: Mapping[str, Any], planned: Planned) -> str:
+    """Return the form of a plan, and the answer to it."""
+    from teho.show.portal.planning import FIELDS, FLAGS, MORE_FIELDS
+
+    return render(
+        "plan.html",
+        base,
+        title=say("Plan"),
+        here="plan",
+        planned=planned,
+        fields=FIELDS,
+        more_fields=MORE_FIELDS,
+        flags=FLAGS,
     )
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from urllib.parse import urlencode
 
 import msgspec
 
 from teho.errors import InputError, UnitError
+from teho.model.listed_run import ListedRun
 from teho.store.search import RunFilter
 from teho.units import parse_duration
 
-__all__ = ["PAGE_ROWS", "ListQuery", "parse_since", "read_query"]
+__all__ = ["PAGE_ROWS", "ListQuery", "compare_address", "parse_since", "read_query", "run_key"]
 
 PAGE_ROWS = 50
 _MOST_PAGES = 10_000
+_BACK = "go back in the browser, and change this field"
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -31,8 +34,16 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     account: str = ""
     gpu: str = ""
     command: str = ""
+    tag: str = ""
+    """`KEY=VALUE`, or only `KEY`."""
     since: str = ""
     """A date, or a length of time such as `7d`."""
+    until: str = ""
+    """The last day, or a length of time."""
+    longer: str = ""
+    """Shortest run time, such as `1h`."""
+    cost: str = ""
+    """Lowest cost, a number."""
     sort: str = "began"
     order: str = "desc"
     page: int = 1
@@ -50,7 +61,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return the filter.
 
         Raises:
-            InputError: the date is not valid.
+            InputError: a date, a time or a number is not valid.
         """
         return RunFilter(
             text=self.text,
@@ -62,8 +73,26 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             account=self.account,
             gpu=self.gpu,
             command=self.command,
+            tag=self.tag,
             since_s=parse_since(self.since) if self.since else None,
+            until_s=_parse_until(self.until) if self.until else None,
+            least_s=parse_duration(self.longer, "longer") if self.longer else None,
+            least_cost=_parse_cost(self.cost) if self.cost else None,
         )
+
+
+def run_key(run: ListedRun, *, scope: str = "") -> str:
+    """Return what identifies a run in the address of a comparison: `ID`, or `USER:ID` if shared."""
+    return f"{run.user}:{run.id}" if scope else run.id
+
+
+def compare_address(*keys: str) -> str:
+    """Return the address of a comparison.
+
+    Args:
+        keys: what `run_key` returns for each run.
+    """
+    return f"compare?{urlencode([('run', key) for key in keys])}"
 
 
 def read_query(parameters: Mapping[str, str]) -> ListQuery:
@@ -85,8 +114,12 @@ def read_query(parameters: Mapping[str, str]) -> ListQuery:
     return msgspec.convert({**known, "page": int(page)}, ListQuery)  # all others are text
 
 
-def parse_since(text: str) -> float:
-    """Return the earliest start in seconds since 1970.
+def parse_since(text: str, what: str = "since") -> float:
+    """Return a moment in seconds since 1970.
+
+    Args:
+        text: a date, or the length of the time since the moment.
+        what: the field, for the error.
 
     Raises:
         InputError: the text is neither a date nor a length of time.
@@ -94,9 +127,27 @@ def parse_since(text: str) -> float:
     with contextlib.suppress(ValueError, OverflowError):
         return datetime.fromisoformat(text).astimezone().timestamp()
     try:
-        since_s = datetime.now(timezone.utc).timestamp() - parse_duration(text, "since")
+        since_s = datetime.now(timezone.utc).timestamp() - parse_duration(text, what)
     except (UnitError, OverflowError):
         raise InputError(
-            f"since={text[:40]}", "a date such as 2026-11-20, or a length of time such as 7d"
+            f"{what}={text[:40]}",
+            "a date such as 2026-11-20, or a length of time such as 7d",
+            _BACK,
         ) from None
     return since_s
+
+
+def _parse_until(text: str) -> float:
+    """Return the moment before which a run began; a day counts as a whole."""
+    moment_s = parse_since(text, "until")
+    with contextlib.suppress(ValueError, OverflowError):
+        last = date.fromisoformat(text)
+        moment_s = datetime.combine(last + timedelta(days=1), time()).astimezone().timestamp()
+    return moment_s
+
+
+def _parse_cost(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if math.isfinite(cost := float(text)):
+            return cost
+    raise InputError(f"cost={text[:40]}", "a number such as 10", _BACK)

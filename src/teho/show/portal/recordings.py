@@ -49,10 +49,12 @@ class Recordings:
             now_s = time.monotonic()
             if now_s - self._refreshed_s >= _FRESH_S:
                 self._own.refresh(progress)
-                if self._file.problem:
+                for other_file in (IndexFile.on_this_node, IndexFile.in_memory):
+                    if not self._file.problem:
+                        break
                     # A full disk must not be shown as an empty list.
                     self._file.close()
-                    self._file = IndexFile.in_memory()
+                    self._file = other_file()
                     self._own, self._group = self._file.home(self.runs), {}
                     self._shared_s = float("-inf")
                     self._own.refresh(progress)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
 import msgspec
 
 from teho.model.listed_run import Judged, ListedRun, Totals
-from teho.show.portal.query import ListQuery
+from teho.show.portal.query import ListQuery, run_key
 from teho.show.portal.spark import spark_line
 from teho.show.portal.trend import Change, changes_of
 from teho.show.portal.words import (
@@ -32,6 +33,14 @@ __all__ = [
 
 _STAMP_LENGTH = len("20261120-101944-")
 """The start of an id is the time, which a list shows in another column."""
+_LONG = 24
+"""Letters from which on a path is written without its first folders."""
+_LONG_PATH = re.compile(r"^((?:--?)?(?:[\w-]+=)?)/(?:[^/'\"]+/)+([^/'\"]+/[^/'\"]+)$")
+"""An absolute path, perhaps as the value of an option; its last two parts are kept."""
+_MOST_TAGS = 4
+"""Tags of a run in the list."""
+_BELOW = re.compile(r"(\d+ (?:more finding|remark)s?) below\.$")
+"""End of a verdict that says where the other findings are, in a report."""
 _TONES = {"running": "accent", "failed": "critical", "interrupted": "warning", "damaged": "warning"}
 """Colour of a run without a verdict."""
 COLUMNS = (
@@ -63,6 +72,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Steps per second; a dash if they are not known."""
     cells: tuple[str, ...]
     """One for each of `COLUMNS`; a value that is not known is a dash."""
+    key: str
+    """Identifies the run in the address of a comparison."""
+    tags: tuple[tuple[str, str], ...]
+    """The first tags as `KEY=VALUE`, each with the address of the runs that have it."""
 
 
 def known_columns(rows: Sequence[Row], sort: str = "") -> list[int]:
@@ -75,10 +88,17 @@ def known_columns(rows: Sequence[Row], sort: str = "") -> list[int]:
 
 
 def short_command(command: str) -> str:
-    """Return a command without the folder of its program, such as `python train.py`."""
+    """Return a command without the folder of its program, and with short paths.
+
+    `/usr/bin/python /home/maija/study/programs/train.py` becomes `python …/programs/train.py`.
+    """
     program, space, rest = command.partition(" ")
-    is_quoted = "'" in program or '"' in program
-    return command if is_quoted else program.rpartition("/")[2] + space + rest
+    if "'" in program or '"' in program:
+        return command
+    words = (
+        _LONG_PATH.sub(r"\1…/\2", word) if len(word) >= _LONG else word for word in rest.split(" ")
+    )
+    return program.rpartition("/")[2] + space + " ".join(words)
 
 
 def row_of(run: ListedRun, running: Judged | None = None, *, scope: str = "") -> Row:
@@ -105,10 +125,15 @@ def row_of(run: ListedRun, running: Judged | None = None, *, scope: str = "") ->
         title=run.name or run.id[_STAMP_LENGTH:],
         tone=tone,
         mark=mark,
-        sentence=judged.verdict if judged else "",
+        sentence=_BELOW.sub(r"\1 in the report.", judged.verdict) if judged else "",
         command=short_command(run.command),
         pace=quantity_text(judged.steps_per_s if judged else None, "steps/s"),
         cells=_cells(run, judged),
+        key=run_key(run, scope=scope),
+        tags=tuple(
+            (f"{name}={value}", ListQuery(scope=scope, tag=f"{name}={value}").address())
+            for name, value in list(run.tags.items())[:_MOST_TAGS]
+        ),
     )
 
 
@@ -149,6 +174,6 @@ def program_of(query: ListQuery, total: Totals, runs: Sequence[ListedRun]) -> Pr
         total=total,
         newest=row_of(runs[-1], scope=query.scope),
         history=query.address(by="", command=total.key),
-        changes=tuple(changes_of(ended, can_compare=not query.scope)),
+        changes=tuple(changes_of(ended, scope=query.scope)),
         spark=spark_line([run.elapsed_s for run in ended]),
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from statistics import median
-from urllib.parse import urlencode
 
 import msgspec
 
 from teho.model.listed_run import ListedRun
 from teho.show.portal.languages import say
+from teho.show.portal.query import compare_address, run_key
 from teho.show.portal.words import gpu_text, moment_text
 from teho.units import format_duration
 
@@ -34,18 +34,18 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     words: str
     tone: str
-    compared: str = ""
-    """Address of the comparison of the runs before and after; empty: there is none."""
+    compared: str
+    """Address of the comparison of the runs before and after."""
     differences: tuple[str, ...] = ()
     """What else differed between these two runs, as far as the list knows it."""
 
 
-def changes_of(runs: Sequence[ListedRun], *, can_compare: bool) -> list[Change]:
+def changes_of(runs: Sequence[ListedRun], *, scope: str = "") -> list[Change]:
     """Return the largest lasting change of the time, and the change of the newest run.
 
     Args:
         runs: runs of one command that ended well, oldest first.
-        can_compare: whether the portal can compare these runs.
+        scope: `group`: they are shared runs.
     """
     times_s = [run.elapsed_s or 0.0 for run in runs]
     if len(runs) < 2 or min(times_s) <= 0:
@@ -54,11 +54,9 @@ def changes_of(runs: Sequence[ListedRun], *, can_compare: bool) -> list[Change]:
     place = lasting_change(times_s)
     if place is not None:
         before_s, after_s = (median(side) for side in _sides(times_s, place))
-        found.append(
-            _lasting(before_s, after_s, runs[place - 1], runs[place], can_compare=can_compare)
-        )
+        found.append(_lasting(before_s, after_s, runs[place - 1], runs[place], scope))
     if place != len(runs) - _LEAST_SIDE or _percent(times_s[-2], times_s[-1]) >= _SAME_PERCENT:
-        newest = _newest(runs[-2], runs[-1], can_compare=can_compare)
+        newest = _newest(runs[-2], runs[-1], scope)
         if not found or newest.tone != "unknown":
             found.append(newest)
     return found
@@ -105,7 +103,7 @@ def _percent(before_s: float, after_s: float) -> float:
 
 
 def _lasting(
-    before_s: float, after_s: float, before: ListedRun, after: ListedRun, *, can_compare: bool
+    before_s: float, after_s: float, before: ListedRun, after: ListedRun, scope: str
 ) -> Change:
     words = say("{} more time since {}: {} instead of {}")
     if after_s < before_s:
@@ -118,12 +116,12 @@ def _lasting(
             format_duration(before_s),
         ),
         tone="good" if after_s < before_s else "warning",
-        compared=_address(before, after, can_compare=can_compare),
+        compared=_address(before, after, scope),
         differences=tuple(_differences(before, after)),
     )
 
 
-def _newest(before: ListedRun, last: ListedRun, *, can_compare: bool) -> Change:
+def _newest(before: ListedRun, last: ListedRun, scope: str) -> Change:
     before_s, last_s = before.elapsed_s or 0.0, last.elapsed_s or 0.0
     percent = _percent(before_s, last_s)
     words, tone = say("same time as the run before"), "unknown"
@@ -135,13 +133,13 @@ def _newest(before: ListedRun, last: ListedRun, *, can_compare: bool) -> Change:
     return Change(
         words=words,
         tone=tone,
-        compared=_address(before, last, can_compare=can_compare),
+        compared=_address(before, last, scope),
         differences=tuple(_differences(before, last)) if tone != "unknown" else (),
     )
 
 
-def _address(before: ListedRun, after: ListedRun, *, can_compare: bool) -> str:
-    return f"compare?{urlencode([('run', before.id), ('run', after.id)])}" if can_compare else ""
+def _address(before: ListedRun, after: ListedRun, scope: str) -> str:
+    return compare_address(run_key(before, scope=scope), run_key(after, scope=scope))
 
 
 def _differences(before: ListedRun, after: ListedRun) -> Iterator[str]:

@@ -8,7 +8,18 @@ from datetime import datetime, timezone
 from teho.show.cells import format_moment
 from teho.units import format_duration, format_quantity
 
-__all__ = ["OUTCOMES", "finding_text", "gpu_text", "moment_text", "quantity_text", "seconds_text"]
+__all__ = [
+    "NOT_KNOWN",
+    "OUTCOMES",
+    "finding_text",
+    "gpu_text",
+    "moment_text",
+    "quantity_text",
+    "seconds_text",
+]
+
+NOT_KNOWN = "–"
+"""A figure that is not known."""
 
 OUTCOMES = {
     "running": "Running",
@@ -45,9 +56,9 @@ def moment_text(moment_s: float) -> str:
 
 def seconds_text(seconds: float | None) -> str:
     """Write a length of time in s; a dash if it is not known."""
-    return "–" if seconds is None else format_duration(seconds)
+    return NOT_KNOWN if seconds is None else format_duration(seconds)
 
 
 def quantity_text(value: float | None, unit: str) -> str:
     """Write a number with its unit; a dash if it is not known."""
-    return "–" if value is None else format_quantity(value, unit)
+    return NOT_KNOWN if value is None else format_quantity(value, unit)

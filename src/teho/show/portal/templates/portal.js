@@ -27,6 +27,34 @@
     keys[event.key]();
   });
 
+  /* ---- selected runs: the selection also has runs of other pages and searches ---- */
+  const boxes = [...document.querySelectorAll("td.pick input")];
+  const note = document.querySelector(".selected");
+  if (note) {
+    const place = `teho-selected ${location.pathname}`;
+    const words = JSON.parse(note.dataset.words);
+    let selected = new Set();
+    try { selected = new Set(JSON.parse(sessionStorage.getItem(place) ?? "[]")); } catch { /* not allowed, or damaged */ }
+    const others = document.createElement("span");
+    note.after(others);
+    const renew = () => {
+      try { sessionStorage.setItem(place, JSON.stringify([...selected])); } catch { /* only this page */ }
+      const here = new Set(boxes.map((box) => { box.checked = selected.has(box.value); return box.value; }));
+      others.replaceChildren(...[...selected].filter((key) => !here.has(key)).map((key) =>
+        Object.assign(document.createElement("input"), { type: "hidden", name: "run", value: key })));
+      note.replaceChildren();
+      if (!selected.size) return;
+      const clear = Object.assign(document.createElement("button"), { type: "button", textContent: words.clear });
+      clear.addEventListener("click", () => { selected.clear(); renew(); });
+      note.append(`${(selected.size === 1 ? words.one : words.several).replace("{}", selected.size)} `, clear);
+    };
+    boxes.forEach((box) => box.addEventListener("change", () => {
+      if (box.checked) selected.add(box.value); else selected.delete(box.value);
+      renew();
+    }));
+    renew();
+  }
+
   /* ---- values of the present moment ---- */
   /* The server knows how long a run goes on, also without samples, and its newest verdict. */
   const KEPT_FACTS = ["elapsed", "mark", "sentence", "pace"];
