@@ -3,7 +3,8 @@
 The measured job is a bash script that only runs `true`. The script has the environment variables of
 a Slurm job. The first row is about the start of this script: bash then also starts the real
 recorder. The second row is about a bash that the job starts later, while the recorder runs. The
-third row is about the program that a site can use as Slurm's `TaskProlog`. Each figure is the
+third row is about the program that a site can use as Slurm's `TaskProlog`. The fourth row is about
+a script with the environment variables of a Grid Engine job, in a login shell. Each figure is the
 additional time, compared with the same script without `teho always`. The budget is 50 ms per task.
 """
 
@@ -15,11 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from common import SCRIPTS, Figures, Row, environment, interleave, measure_process
+
+from teho.schedulers.command import Completed
+from teho.schedulers.grid_engine.hook import grid_engine_hooks
 
 _BUDGET_MS = 50
 _JOB_IDS = itertools.count(os.getpid() * 1000)
@@ -39,6 +43,8 @@ def measure(*, quick: bool) -> list[Row]:
         }
         prologs = {"with": partial(_first, start, job), "without": partial(_first, "true", job)}
         first, prolog = interleave(firsts, rounds), interleave(prologs, rounds)
+        logins = {name: partial(_login, folder, start, name) for name in ("with", "without")}
+        login = interleave(logins, rounds)
         job["SLURM_JOB_ID"] = str(next(_JOB_IDS))
         with subprocess.Popen(
             ["bash", "-c", "read -r _"], env=job | {"BASH_ENV": hook}, stdin=subprocess.PIPE
@@ -57,6 +63,7 @@ def measure(*, quick: bool) -> list[Row]:
             ("start of a job's script, which starts the recorder: longer by", first),
             ("a later bash of the job: longer by", later),
             ("the program for `TaskProlog`: longer than `true` by", prolog),
+            ("start of a Grid Engine job's script in a login shell: longer by", login),
         )
     ]
 
@@ -84,6 +91,30 @@ def _first(program: str | Path, env: Mapping[str, str]) -> float:
     time.sleep(0.2)
     _await_mark(job, present=False)
     return wall_ms
+
+
+def _login(folder: Path, start: Path, name: str) -> float:
+    """Start a job of Grid Engine, and return its time in ms. Then wait for its recorder."""
+    home, number = folder / f"login-{name}", str(next(_JOB_IDS))
+    home.mkdir(exist_ok=True)
+    lines = grid_engine_hooks(str(start), home, _queues)[0].lines if name == "with" else ()
+    (home / ".profile").write_text("".join(f"{line}\n" for line in lines))
+    job = {"JOB_ID": number, "SGE_TASK_ID": "undefined", "SGE_ROOT": "/", "HOME": str(home)}
+    env = environment(folder) | job | {"SGE_JOB_SPOOL_DIR": str(folder)}
+    # `exec -a` gives the shell the name with which Grid Engine starts a login shell.
+    argv = ["sh", "-c", 'exec bash -c \'exec -a -bash bash "$0"\' "$0"', folder / "script.sh"]
+    wall_ms = measure_process(argv, env).wall_s * 1000
+    time.sleep(0.2)
+    _await_mark(f"{number}.undefined", present=False)
+    return wall_ms
+
+
+def _queues(argv: Sequence[str], /, *, timeout_s: float, repeat: bool) -> Completed:
+    """Answer as a Grid Engine with one queue that starts login shells."""
+    del timeout_s, repeat
+    answers = {"-sconf": "login_shells bash", "-sql": "q"}
+    text = answers.get(argv[1], "shell_start_mode posix_compliant")
+    return Completed(tuple(argv), 0, f"{text}\n", "")
 
 
 def _wall_ms(program: str | Path, env: Mapping[str, str]) -> float:

@@ -2,16 +2,19 @@
 
 python benchmarks/always_jobs.py                 100 jobs for each breakage
 python benchmarks/always_jobs.py --jobs 10
+python benchmarks/always_jobs.py --grid-engine   on a real Grid Engine that starts login shells
 
-It needs what the tests on twins need: Debian's Slurm, and root. The output and the exit code of
-each job are compared with a job without Teho.
+It needs what the tests on twins need: Debian's Slurm or Grid Engine, and root. The output and the
+exit code of each job are compared with a job without Teho.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +23,12 @@ from common import ROOT, say
 
 sys.path[:0] = [str(ROOT / "tests" / "twins"), str(ROOT / "tests")]
 
-from recording_site import RecordingSite, recording_site  # noqa: E402 - the path above leads to it
+# The path above leads to these.
+from grid_engine_twin import PROGRAMS, GridEngineTwin, started  # noqa: E402
+from recording_site import RecordingSite, recording_site  # noqa: E402
+
+from support import TEHO  # noqa: E402
+from teho.clusters.catalogue import load_cluster  # noqa: E402
 
 _SCRIPT = """\
 #!/bin/bash
@@ -28,6 +36,12 @@ _SCRIPT = """\
 #SBATCH --output={output} --array=1-{jobs}
 echo "$# $?"; bash -c 'echo "inner $((6 * SLURM_ARRAY_TASK_ID))"'; cat /dev/null
 echo error >&2; exit $((SLURM_ARRAY_TASK_ID % 5))
+"""
+_GRID_ENGINE = """\
+#$ -S {shell} -l h_rt=0:15:0 -l h_vmem=1G -wd {place} -j y -o {place}/$TASK_ID.out -t 1-{jobs}
+#$ -N broken {variables}
+echo "$# $?"; {shell} -l -c 'echo "inner $((6 * SGE_TASK_ID))"'; cat /dev/null
+echo error >&2; exit $((SGE_TASK_ID % 5))
 """
 _PATIENCE_S = 900
 _Breakage = Callable[[Path, "dict[str, str]"], None]
@@ -95,7 +109,10 @@ _BREAKAGES: dict[str, _Breakage] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run jobs after `teho always on`.")
     parser.add_argument("--jobs", type=int, default=100, help="for each breakage")
+    parser.add_argument("--grid-engine", action="store_true", help="not Slurm")
     options = parser.parse_args(arguments)
+    if options.grid_engine:
+        return _on_grid_engine(options.jobs)
     changed = total = 0
     with recording_site(3, apart=True) as site:
         site.twin.environment.update({"HOME": str(site.folder), "SHELL": "/bin/bash"})
@@ -122,6 +139,81 @@ def main(arguments: Sequence[str] | None = None) -> int:
         recorded = len([*site.home.glob("runs/[!.]*")])
     print(f"\n{changed} of {total} jobs changed. {recorded} recordings were made.")
     return 1 if changed else 0
+
+
+def _on_grid_engine(jobs: int) -> int:
+    changed = total = 0
+    with (
+        tempfile.TemporaryDirectory(prefix="home-") as folder,
+        started(load_cluster("arc4", {}), root_home=Path(folder)) as twin,
+    ):
+        place = Path(folder)
+        tools = place / "tools"
+        tools.mkdir()
+        (tools / "qconf").symlink_to(PROGRAMS / "qconf")
+        for queue in twin.ask("qconf", "-sql").stdout.split():
+            twin.ask("qconf", "-mattr", "queue", "shell_start_mode", "posix_compliant", queue)
+        user = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), folder)
+        user |= {"PATH": str(tools), "TEHO_HOME": str(place / "home")}
+        profile = place / ".profile"
+        expected = {
+            shell: _of_grid_engine(twin, place, shell, jobs, {}) for shell in ("bash", "sh")
+        }
+        for before in expected.values():
+            if any(code != str(int(task) % 5) for task, (_, code) in before.items()):
+                raise RuntimeError("the jobs without Teho have other exit codes than their scripts")
+        on = twin.ask(*TEHO, "always", "on", environment=user)
+        if on.returncode:
+            raise RuntimeError(on.stderr)
+        line = profile.read_text()
+        print("| what is broken | shell | jobs | changed | time for all |\n|---|---|---|---|---|")
+        for number, (what, plant) in enumerate(_BREAKAGES.items()):
+            for shell, before in expected.items():
+                began_s = time.monotonic()
+                broken = place / f"broken-{number}-{shell}"
+                broken.mkdir()
+                start = broken / "start"
+                start.write_bytes((place / "teho" / "always" / "start").read_bytes())
+                start.chmod(0o755)
+                profile.write_text(line.replace(f"{place}/teho/always", str(broken)))
+                variables: dict[str, str] = {}
+                plant(start, variables)
+                found = _of_grid_engine(twin, place, shell, jobs, variables)
+                different = sum(found.get(task) != outcome for task, outcome in before.items())
+                changed, total = changed + different, total + len(before)
+                took_s = time.monotonic() - began_s
+                print(f"| {what} | {shell} | {jobs} | {different} | {took_s:.0f} s |", flush=True)
+        recorded = len([*(place / "home").glob("runs/[!.]*")])
+    print(f"\n{changed} of {total} jobs changed. {recorded} recordings were made.")
+    return 1 if changed else 0
+
+
+def _of_grid_engine(
+    twin: GridEngineTwin, place: Path, shell: str, jobs: int, variables: dict[str, str]
+) -> dict[str, tuple[str, str]]:
+    """Run an array, and return what each task printed, and its exit code."""
+    folder = Path(tempfile.mkdtemp(prefix="output-", dir=place))
+    script = folder / "script.sh"
+    words = ",".join(f"{name}={value}" for name, value in variables.items())
+    script.write_text(
+        _GRID_ENGINE.format(
+            shell=f"/bin/{shell}", place=folder, jobs=jobs, variables=f"-v {words}" if words else ""
+        )
+    )
+    sent = twin.ask(str(PROGRAMS / "qsub"), "-terse", str(script))
+    number = sent.stdout.partition(".")[0].strip()
+    if not number.isdecimal():
+        raise RuntimeError(f"qsub: {sent.stdout}{sent.stderr}")
+    end_s = time.monotonic() + _PATIENCE_S
+    ends: dict[str, str] = {}
+    while len(ends) < jobs:
+        if time.monotonic() > end_s:
+            raise RuntimeError(f"{jobs - len(ends)} of {jobs} tasks have not ended")
+        time.sleep(1)
+        text = twin.ask("qacct", "-j", number).stdout
+        found = re.findall(r"^taskid +(\d+).*?^exit_status +(\d+)", text, re.MULTILINE | re.DOTALL)
+        ends = dict(found)
+    return {task: ((folder / f"{task}.out").read_text(), code) for task, code in ends.items()}
 
 
 def _outcomes(

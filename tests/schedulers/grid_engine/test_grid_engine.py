@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from teho.errors import RefusedError
@@ -339,6 +339,7 @@ ANSWERS = st.one_of(
 
 
 @given(ANSWERS)
+@example("====\njobnumber 5\n" + "\U0002ebe1" * 20)
 def test_any_text_is_jobs_or_a_plain_error(text):
     for parse in (texts.read_queue, texts.read_contexts, texts.read_accounting):
         jobs, why = (), "-"

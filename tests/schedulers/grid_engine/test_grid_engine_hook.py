@@ -256,3 +256,24 @@ def test_an_interactive_session_is_no_batch_job(job: Job) -> None:
     job.run(options=("-i",))
     time.sleep(0.3)
     assert job.starts() == []
+
+
+@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
+def test_no_process_of_the_job_waits_for_the_recorder(job: Job, shell: str) -> None:
+    """The recorder ends when all processes of the job have ended."""
+    gate = job.folder / "gate"
+    os.mkfifo(gate)
+    job.recorder.write_text(f'#!/bin/sh\necho "$TEHO_RECORDER" >>"{job.log}"\ncat "{gate}"\n')
+    job.run(shell)
+    wait_for(job.starts)
+    own = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"JOB_ID={job.number}\0".encode() in (path / "environ").read_bytes():
+                own.add((path / "cmdline").read_bytes().split(b"\0")[1].decode())
+        except OSError:
+            continue
+    gate.write_text("")
+    assert str(job.recorder) in own
+    # Beside it, the program that started it and its `cat`, if that has started.
+    assert own <= {str(job.start), str(job.recorder), str(gate)}

@@ -28,12 +28,13 @@ _LOGIN_MODES = frozenset({"posix_compliant", "script_from_stdin"})
 _OF_HOSTS = re.compile(r",?\[[^\]]*\]")
 """Values of single hosts, behind the value of the queue."""
 # Only in a job, not in an interactive shell, and only until the recorder runs: then the link of its
-# name leads to its folder in /proc. A status that is not 0 does not end a shell with `set -e` if
-# `&& :` follows.
+# name leads to its folder in /proc. `exec`: no shell of the job may wait for the recorder, which
+# waits for the end of the job. A status that is not 0 does not end a shell with `set -e` if `&& :`
+# follows.
 _LINE = (
     "case ${{SGE_JOB_SPOOL_DIR:+job}}$- in job*i*) ;; job*) (status=$?; "
     '[ -e "/tmp/teho-always-${{JOB_ID-}}.${{SGE_TASK_ID-}}" ] || '
-    "setsid sh -c '{start} detached \"$0\" &' $$ </dev/null >/dev/null 2>&1; "
+    "exec setsid {start} detached $$ </dev/null >/dev/null 2>&1 & "
     "exit $status) && : ;; esac"
 )
 

@@ -74,7 +74,7 @@ def _queued(element: ET.Element, now: datetime) -> Job:
 
     number, task = text("JB_job_number"), text("tasks") or None
     if not number.isdigit():
-        raise ValueError(f"{number[:60]!r} is not a job number")
+        raise ValueError(f"{repr(number)[:60]} is not a job number")
     requested = {
         request.get("name", ""): (request.text or "").strip()
         for request in element.iter("hard_request")
@@ -141,7 +141,9 @@ def read_contexts(text: str) -> tuple[Job, ...]:
                 facts.setdefault(match.group(1).strip(), match.group(2).strip())
         number = facts.get("job_number", "")
         if not number.isdigit():
-            raise ValueError(f"a job in the output of qstat -j has no job_number: {block[:100]!r}")
+            raise ValueError(
+                f"a job in the output of qstat -j has no job_number: {repr(block)[:100]}"
+            )
         script = facts.get("script_file", "")
         found.append(
             Job(
