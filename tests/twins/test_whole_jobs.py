@@ -262,7 +262,8 @@ def test_a_recorded_job_of_two_nodes_is_watched_in_a_terminal(
         assert f" · Job {job}" in facts
         keys(tmux, "s", "Home", "Enter")
         seen = until("a node", rf"node {nodes[0]}  \d+ s old")
-        assert re.search(r"▶ +0  ━+.* % .*Tesla V100", seen)
+        assert re.search(r"▶ +0  ━+.* % .* \d+/300 W .* MHz ", seen)
+        assert re.search(r"Model +Tesla V100", seen)
         assert "Network in" in seen
         until("its processes", r"time\.sleep\(290\)")
         keys(tmux, "Enter")
