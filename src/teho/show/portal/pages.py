@@ -14,7 +14,7 @@ from teho.show.portal.filters import filter_fields, heading, paging
 from teho.show.portal.languages import say, say_count
 from teho.show.portal.query import PAGE_ROWS, ListQuery, compare_address, run_key
 from teho.show.portal.render import render
-from teho.show.portal.rows import COLUMNS, Row, known_columns, program_of
+from teho.show.portal.rows import COLUMNS, Row, known_columns, program_of, short_command
 from teho.show.portal.savings import Saving
 from teho.show.portal.words import NOT_KNOWN, finding_text, quantity_text
 from teho.store.search import CHOICES
@@ -311,6 +311,8 @@ def _totals_facts(total: Totals) -> list[tuple[str, str, str]]:
 def _usage_label(by: str, key: str) -> str:
     if not key:
         return say(_NO_KEY[by]) if by in _NO_KEY else say("no name")
+    if by == "command":
+        return short_command(key)
     return finding_text(key) if by == "kind" else key
 
 
