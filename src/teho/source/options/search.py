@@ -93,6 +93,8 @@ class OptionSearch:
     def _of_numbers(self, option: Option, lines: Lines) -> Iterator[CostlyOption]:
         names = (name for word in self._words for name in (word, f"numpy.{word}"))
         is_named = any(fits((option.numbers,), name) for name in names)
+        # Comparisons and drawn numbers make integers without naming a type.
+        is_named |= option.products and lines.has_text(option.lines)
         files = self._own.all_parsed if is_named else None
         if files is None:
             return
