@@ -23,6 +23,7 @@ from teho.source.options.long_numbers import LongNumbers
 from teho.source.options.numbers import NumberTypes
 from teho.source.options.results import Parents, parents_of, uses_only
 from teho.source.options.table import Option, costly_options, ends, fits
+from teho.source.options.unwritten_texts import find_unwritten_texts
 from teho.source.options.uses import Use, uses_in, value_text
 from teho.source.options.values import Value, value_of
 from teho.source.parsed import SourceFile
@@ -71,6 +72,7 @@ class OptionSearch:
             else:
                 found += self._of_calls(option, lines, paths)
         found += find_gpu_calls(self._own, self._program, stacks, paths)
+        found += find_unwritten_texts(self._own, self._program, stacks)
         return found
 
     def _of_calls(
