@@ -21,6 +21,7 @@ from teho.source.options.integers import IntegerProducts
 from teho.source.options.lines import Lines
 from teho.source.options.long_numbers import LongNumbers
 from teho.source.options.numbers import NumberTypes
+from teho.source.options.objects import ObjectArrays
 from teho.source.options.results import Parents, parents_of, uses_only
 from teho.source.options.table import Option, costly_options, ends, fits
 from teho.source.options.unwritten_texts import find_unwritten_texts
@@ -102,9 +103,11 @@ class OptionSearch:
             return
         if not self._is_needless(option):
             return
-        kind = IntegerProducts if option.products else NumberTypes
+        kind: type[NumberTypes] = IntegerProducts if option.products else NumberTypes
         if option.widest:
             kind = LongNumbers
+        if option.objects:
+            kind = ObjectArrays
         types = kind(option.numbers, files, self._program)
         for origin, using in lines.of_numbers(types, files).items():
             at = _frame(origin.path, files[origin.path], origin.line, origin.text)

@@ -46,7 +46,9 @@ from teho.source.slow_calls.pairs import find_compared_pairs
 from teho.source.slow_calls.pictures import find_picture_decoded_again
 from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
+from teho.source.slow_calls.prefix_scans import find_prefix_scan
 from teho.source.slow_calls.ranks import find_block_of_rank
+from teho.source.slow_calls.records import find_records
 from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.sample_gradients import find_sample_gradients
 from teho.source.slow_calls.sample_loops import find_sample_loop
@@ -128,6 +130,8 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_weights_as_text(levels),
         find_pair_fill(levels),
         find_full_vectors(levels, purity),
+        find_prefix_scan(levels),
+        find_records(levels),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():

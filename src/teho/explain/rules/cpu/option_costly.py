@@ -202,10 +202,13 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
 def _noun(text: str) -> str:
     """Return what an option is: `x=True` an option, `x = 3` a setting, and `f(x)` a call.
 
-    `LIMIT ? OFFSET ?` is a clause of a query, `x == y` a comparison, and `x[:, 3]` an expression.
+    `LIMIT ? OFFSET ?` is a clause of a query, `x == y` a comparison, `x[:, 3]` an expression, and
+    `for x in y` a loop.
     """
     if _is_call(text):
         return "call"
+    if text.startswith("for "):
+        return "loop"
     if _PART.fullmatch(text):
         return "expression"
     if _COMPARISON.search(text):
