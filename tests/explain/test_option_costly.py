@@ -26,7 +26,7 @@ from teho.explain.rules.cpu import double_precision, known_activity, option_cost
 from teho.explain.rules.job import ranks_wait_for_each_other, saving_often
 from teho.explain.rules.memory import memory_saved_with_time
 from teho.model.finding import Certainty, Severity
-from teho.model.in_source import CostlyOption
+from teho.model.in_source import CostlyOption, Need, Unneeded
 from teho.model.stack import Frame, State
 
 FIT = (
@@ -407,9 +407,22 @@ class TestProducts:
         assert len(findings) == count
         for finding in findings:
             assert finding.sentence.startswith(
-                "The option `dtype=np.int64` at train.py:24 chooses integers or booleans, for "
+                "The option `dtype=np.int64` at train.py:24 makes integers or booleans, for "
                 "which NumPy has no fast matrix product"
             )
+
+    @pytest.mark.parametrize(("share", "is_named"), [(0.5, True), (0.05, False)])
+    def test_a_result_that_is_used_seldom(self, share, is_named):
+        """The option comes first if it saves more of the time than seldom computing the result."""
+        call = own("closure(links)", 59, "main")
+        unneeded = Unneeded(
+            calls=(call,), need=Need.SELDOM, moved=(59,), at=(own("step % 2 == 0", 63, "main"),),
+            loop=own("for step in range(STEPS)", 55, "main"), last=64, periods=50, share=share,
+        )  # fmt: skip
+        given = made(
+            seen((self.LINE, call), 60.0, State.NATIVE), options=(self.TYPE,), unneeded=(unneeded,)
+        )
+        assert bool(judged(option_costly, given)) is is_named
 
 
 class TestShownByTheStacks:

@@ -77,6 +77,37 @@ def test_a_search_must_take_longer_than_the_rest_of_its_loop(other, is_found):
     assert bool(judged(list_searched, run(SEARCH, other))) is is_found
 
 
+@pytest.mark.parametrize(
+    ("as_often", "wall_s", "is_found"),
+    [((32, 35), 15.0, True), ((32, 35), 15.1, False), ((), 15.0, False)],
+)
+def test_statements_that_are_executed_as_often(as_often, wall_s, is_found):
+    """A queue counts too if it takes longer than these, even if an inner loop takes long."""
+    one = changed(SEARCH, how="pop", use=WholeUse.SHIFTED, as_often=as_often)
+    given = run(one, beside(wall_s), beside(30.0, line=34))
+    assert bool(judged(list_searched, given)) is is_found
+
+
+def test_a_list_that_is_kept_sorted_becomes_a_heap():
+    one = changed(
+        SEARCH, how="sort", use=WholeUse.SHIFTED, name="queue",
+        shrinks=(own("node = queue.pop(0)", 34),),
+        instead=("heapq.heappop(queue)", "heapq.heappush(queue, (d, n))"),
+    )  # fmt: skip
+    finding = found(list_searched, run(one))
+    assert finding.sentence == (
+        "Sorting the list `queue` at train.py:33 took 45 % of the run time: `queue.sort()` is only "
+        "needed to find the smallest element, in each iteration."
+    )
+    assert finding.action == (
+        "Keep the elements in a heap (`import heapq`): remove `queue.sort()`, write "
+        "`heapq.heappop(queue)` instead of `queue.pop(0)` (train.py:34), and "
+        "`heapq.heappush(queue, (d, n))` instead of `append` (train.py:48). If the list has "
+        "several elements before the loop at line 31, first write `heapq.heapify(queue)`. The "
+        "order of the elements stays the same."
+    )
+
+
 def test_a_list_that_is_only_searched_becomes_a_set():
     one = changed(SEARCH, is_only_searched=True, name="done")
     assert found(list_searched, run(one)).action == (

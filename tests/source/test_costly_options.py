@@ -28,6 +28,7 @@ INSTALLED = frozenset(
         "PIL",
         "matplotlib",
         "transformers",
+        "pyarrow",
     )
 )
 
@@ -623,3 +624,36 @@ def test_another_program_on_the_node_may_need_an_option_but_does_not_have_it():
     search = OptionSearch(both)
     assert [one.name for one in search.found([], both.reached([MAIN]))] == ["svm_probability"]
     assert search.found([], both.reached(["/home/ada/other.py"])) == []
+
+
+GROUPS = """
+import pyarrow.parquet as pq
+ROWS = 96
+def store(table, path):
+    {write}
+def main(path):
+    return pq.read_table(path, columns=["a"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "is_found"),
+    [
+        ("pq.write_table(table, path, row_group_size=96, compression='snappy')", True),
+        ("pq.write_table(table, path, row_group_size=ROWS)", True),
+        ("table.to_parquet(path, row_group_size=1000)", True),
+        ("table.write_parquet(path, row_group_size=50)", True),
+        ("with pq.ParquetWriter(path) as file: file.write_table(table, row_group_size=96)", True),
+        # ---- which look like it ----
+        ("pq.write_table(table, path, row_group_size=100_000)", False),
+        ("pq.write_table(table, path, row_group_size=5000)", False),
+        ("pq.write_table(table, path, row_group_size=len(table))", False),
+        ("pq.write_table(table, path)", False),
+        ("own.write_rows(table, path, row_group_size=96)", False),
+        ("pq.write_table(table, path, row_group_size=96) if small else None", False),
+        # Which of the two files takes the time?
+        ("pq.write_table(table, path, row_group_size=96); pq.write_table(table, path)", False),
+    ],
+)
+def test_small_groups_of_rows(write, is_found):
+    assert ("parquet_small_groups" in search(GROUPS.format(write=write), write)) is is_found

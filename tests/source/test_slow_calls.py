@@ -379,6 +379,38 @@ def test_the_words_of_images():
     }
 
 
+SIZED = """
+from PIL import Image
+def small(path, size=(96, 64)):
+    with Image.open(path) as image:
+        return image.convert("RGB").resize(size)
+def main(folder):
+    for path in folder.glob("*.jpg"):
+        {call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "default", "least"),
+    [
+        ("small(path)", None, "(192, 128)"),
+        ("small(path, (80, 60))", None, "(160, 120)"),
+        ("small(path, size=(80, 60))", None, "(160, 120)"),
+        # ---- which look like it ----
+        ("small(path, (800, 600))", None, None),
+        ("small(path, chosen)", None, None),
+        ("small(path, **options)", None, None),
+        ("small(*both)", None, None),
+        ("small(path)", "size=(800, 600)", None),
+        ("small(path)", "size=None", None),
+    ],
+)
+def test_a_size_that_is_a_parameter(call, default, least):
+    source = SIZED.format(call=call).replace("size=(96, 64)", default or "size=(96, 64)")
+    words = found(source, call, 'image.convert("RGB")').get("large_images_decoded", {})
+    assert words.get("least") == least
+
+
 # ---- points ----
 
 POINTS = """

@@ -480,3 +480,81 @@ def test_a_growing_argument():
     one = found(source, "save(chain)", "pickle.dump(rows, out)")
     assert one is not None
     assert (one.name, one.loop.text) == ("rows", "for step in range(N)")
+
+
+# ---- queues ----
+
+TRAVEL = """
+def times(cost, start):
+    best = {start: 0.0}
+    done = set()
+    frontier = [(0.0, start)]
+    while frontier:
+        frontier.sort()
+        time, cell = frontier.pop(0)
+        if cell in done:
+            continue
+        done.add(cell)
+        for other in neighbours(cell):
+            best[other] = time + cost[other]
+            frontier.append((best[other], other))
+    return best
+def main(cost, start):
+    times(cost, start)
+"""
+TRAVEL_STACK = ("times(cost, start)", "frontier.sort()")
+
+
+@pytest.mark.parametrize("inner", ["frontier.sort()", "frontier.pop(0)"])
+def test_a_list_that_is_kept_sorted(inner):
+    one = found(TRAVEL, "times(cost, start)", inner)
+    assert one is not None
+    assert (one.use, one.name, one.how) == (WholeUse.SHIFTED, "frontier", "sort")
+    assert one.instead == (
+        "heapq.heappop(frontier)",
+        "heapq.heappush(frontier, (best[other], other))",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("frontier.sort()", "frontier.sort(key=cheapest)"),
+        ("frontier.sort()", "frontier.sort(reverse=True)"),
+        ("frontier.pop(0)", "frontier.pop()"),
+        ("    return best", "    return best, frontier"),
+        ("        done.add(cell)", "        done.add(frontier[0])"),
+        ("        done.add(cell)", "        frontier.remove(cell)"),
+        ("        done.add(cell)", "        frontier.extend(cell)"),
+        ("    frontier = [(0.0, start)]", "    frontier = start"),
+        ("            frontier.append((best[other], other))", "            pass"),
+        ("def times(cost, start):", "def times(cost, start, frontier):"),
+    ],
+)
+def test_lists_that_are_no_heap(old, new):
+    one = found(TRAVEL.replace(old, new), TRAVEL_STACK[0], TRAVEL_STACK[1].replace(old, new))
+    assert one is None or not one.instead
+
+
+def test_the_statements_that_are_executed_as_often():
+    one = found(TRAVEL, "times(cost, start)", "frontier.pop(0)")
+    frame = one.call
+    # The sort before, and the test of the `if` behind it, which may end the iteration.
+    assert one.as_often == (frame.line - 1, frame.line + 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        frontier.sort()\n", ""),  # only one statement is left
+        ("        if cell in done:\n            continue", "        if cell in done: continue"),
+        (
+            "        frontier.sort()",
+            "        if not best: return\n        for i in x: frontier.sort()",
+        ),
+    ],
+)
+def test_too_few_statements_that_are_executed_as_often(old, new):
+    assert old in TRAVEL
+    one = found(TRAVEL.replace(old, new), "times(cost, start)", "frontier.pop(0)")
+    assert one.as_often == ()

@@ -13,6 +13,7 @@ _OPTION = re.compile(r"\w+=")
 """Begin of an argument with its name."""
 _PART = re.compile(r"[\w.\[\]'\"]+\[.*\]")
 """A part of an array."""
+_COMPARISON = re.compile(r" (?:[=!]=|[<>]=?) ")
 _LINE = re.compile(r"return\b")
 """Begin of a statement that a finding names as a whole line."""
 _CLAUSE = re.compile(r"(LIMIT|OFFSET) ")
@@ -34,7 +35,7 @@ def noun_of(text: str) -> str:
         return "call"
     if _PART.fullmatch(text):
         return "expression"
-    if " == " in text:
+    if _COMPARISON.search(text):
         return "comparison"
     if _OPTION.match(text):
         return "option"

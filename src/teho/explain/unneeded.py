@@ -15,8 +15,13 @@ from teho.model.in_source import Need, Unneeded
 from teho.model.program import MainProcess
 from teho.model.stack import Frame
 
-__all__ = ["UnneededTime", "unneeded_times"]
+__all__ = ["UnneededTime", "saved_part", "unneeded_times"]
 
+_REGAIN_NEVER = (0.9, 1.0)
+_REGAIN_LAST = (0.5, 0.95)
+"""The number of iterations is not known: with two of them, half of the time is saved."""
+_LEAST_UNSURE = 0.3
+"""Part of the time that is saved at least if the run may have had other settings."""
 _Key = tuple[Need, Frame, tuple[object, ...]]
 
 
@@ -59,6 +64,18 @@ def unneeded_times(main: MainProcess) -> list[UnneededTime]:
     figures = {key: one.figures() for key, one in sums.items()}
     found = [UnneededTime(_together(calls[key], one), *one) for key, one in figures.items()]
     return sorted(found, key=lambda one: -one.wall_s)
+
+
+def saved_part(one: Unneeded) -> tuple[float, float]:
+    """Return the part of the time of an unneeded result that is saved, at least and at most."""
+    if one.need is Need.NEVER:
+        return _REGAIN_NEVER
+    if one.need is Need.LAST or one.share is None:
+        return _REGAIN_LAST
+    if not one.is_sure:
+        return _LEAST_UNSURE, 1 - one.share
+    # The condition may be true in the first iteration. The call happened in each period, at least.
+    return 1 - max(one.share, 1 / (one.periods - 1)), 1 - one.share
 
 
 def _together(calls: Mapping[Frame, Unneeded], figures: Figures) -> Unneeded:

@@ -52,6 +52,8 @@ class WholeTime(NamedTuple):
     """Time of the other lines of the loop, without longer calls."""
     long_calls_part: float
     """Part of the time in which native code ran in longer calls."""
+    as_often_s: float | None = None
+    """Time of statements that the loop executes as often; None: it has too few of them."""
 
     def is_lost(
         self,
@@ -70,7 +72,8 @@ class WholeTime(NamedTuple):
         if whole.use is WholeUse.SORTED:
             is_long = self.long_calls_part >= long_sorts_part and (whole.count or 0) <= _FEW
             return whole.size is not None or is_long
-        return self.wall_s >= times_longer * self.beside_s
+        is_longer = self.as_often_s is not None and self.wall_s >= times_longer * self.as_often_s
+        return is_longer or self.wall_s >= times_longer * self.beside_s
 
 
 def whole_times(main: MainProcess) -> list[WholeTime]:
@@ -96,6 +99,7 @@ def whole_times(main: MainProcess) -> list[WholeTime]:
                 *figures,
                 _beside_s(main, whole),
                 long_s[key] / max(figures.wall_s, 1e-9),
+                _as_often_s(main, whole) if whole.as_often else None,
             )
         )
     return sorted(found, key=lambda one: -one.wall_s)
@@ -115,6 +119,19 @@ def _beside_s(main: MainProcess, whole: Whole) -> float:
         and seen.state is not State.NATIVE
         and (place := seen.own_frames[0]) not in others
         and ((place.file, place.function) in inner or _is_in_loop(place, whole))
+    )
+
+
+def _as_often_s(main: MainProcess, whole: Whole) -> float:
+    """Return the time of the statements that a loop executes as often as an expression."""
+    call = whole.call
+    return sum(
+        wall_s
+        for _, seen, wall_s in every_stack(main)
+        if any(
+            (one.file, one.function) == (call.file, call.function) and one.line in whole.as_often
+            for one in seen.own_frames
+        )
     )
 
 

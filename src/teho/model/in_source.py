@@ -190,7 +190,8 @@ class WholeUse(str, enum.Enum):
     SEARCHED = "searched"
     """It compares the elements of a list one by one, such as in `x in items`."""
     SHIFTED = "shifted"
-    """It moves all elements of a list, to remove the first one or to insert one before it."""
+    """It moves or sorts all elements of a list, to remove the first one or to insert one before
+    it."""
     SORTED = "sorted"
     """It sorts all elements, and uses only the first or the last few."""
     SAVED = "saved"
@@ -224,6 +225,8 @@ class Whole(InLoop, frozen=True, kw_only=True):
     """Number of elements that are used; None: not known."""
     size: Union[int, None] = None
     """Number of all elements; None: the source does not say it."""
+    as_often: tuple[int, ...] = ()
+    """Lines of other statements that the loop executes as often; empty: of fewer than two."""
 
 
 class ColumnFilter(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,6 +50,8 @@ class Changes:
         self._changed: dict[tuple[str, int, bool], tuple[tuple[ast.AST, ...], bool]] = {}
         """Name, id of some nodes, `has_position` -> the nodes, which keep their id, and the result.
         """
+        self._names: dict[tuple[str, int, int], tuple[tuple[ast.AST, ...], frozenset[str]]] = {}
+        """Name, id of some nodes, id of the function -> the nodes, and other names."""
 
     def is_changed_in(
         self, name: str, nodes: tuple[ast.AST, ...], at: Place, *, has_position: bool = False
@@ -151,8 +153,14 @@ class Changes:
                 for name in self._parameters(node, one.name, called, one.at, frozenset()):
                     yield _Object(name, called.function.nodes, called, one.has_position)
 
-    def other_names(self, name: str, nodes: tuple[ast.AST, ...], at: Place) -> set[str]:
+    def other_names(self, name: str, nodes: tuple[ast.AST, ...], at: Place) -> frozenset[str]:
         """Return the names that the code gives to the same object, or to its parts."""
+        key = name, id(nodes), id(at.function)
+        if key not in self._names:
+            self._names[key] = nodes, frozenset(self._find_other_names(name, nodes, at))
+        return self._names[key][1]
+
+    def _find_other_names(self, name: str, nodes: tuple[ast.AST, ...], at: Place) -> set[str]:
         found: set[str] = set()
         for node in nodes:
             for target, value in named_values(node):

@@ -17,6 +17,7 @@ from teho.source.counts import length
 from teho.source.lists import KnownList, find_list
 from teho.source.parsed import Loop, SourceFile, dotted_name
 from teho.source.purity import Purity
+from teho.source.queues import as_often, heap_calls
 from teho.source.stack import Level
 
 __all__ = ["find_searched"]
@@ -61,18 +62,25 @@ def find_searched(levels: Sequence[Level], purity: Purity) -> Whole | None:
     made_in = purity.program.file(known.path)
     if made_in is None:
         return None
+    is_own = at == number == known.level
+    heap = heap_calls(known, level, loop) if is_own and search.how in ("sort", "pop") else ()
+    if search.how == "sort" and not heap:
+        return None
+    is_shifted = search.use is WholeUse.SHIFTED and number == at
     return Whole(
         calls=tuple(one.frame for one in levels),
         loop=Frame(levels[at].frame.file, levels[at].frame.function, loop.line, text),
         last=loop.last,
         use=search.use,
         name=dotted_name(search.items),
-        how=search.how,
+        how="sort" if heap else search.how,
         key=level.file.text_of(search.key) if search.key is not None else "",
         made=_frames(known.made, known.path, made_in),
         grows=_frames(known.grows, known.path, made_in),
         shrinks=_frames(known.shrinks, known.path, made_in),
         is_only_searched=not known.others,
+        instead=heap,
+        as_often=as_often(level.node, level.function) if is_shifted else (),
     )
 
 
@@ -90,6 +98,8 @@ def _search(level: Level) -> _Search | None:
             func=ast.Attribute(value=items, attr="insert"), args=[ast.Constant(value=0), key]
         ):
             return _Search(items, "insert", key, WholeUse.SHIFTED)
+        case ast.Call(func=ast.Attribute(value=items, attr="sort"), args=[], keywords=[]):
+            return _Search(items, "sort", None, WholeUse.SHIFTED)
         case ast.Subscript(value=items, slice=ast.Constant(value=0), ctx=ast.Del()):
             return _Search(items, "del", None, WholeUse.SHIFTED)
     return None

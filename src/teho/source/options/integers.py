@@ -8,13 +8,30 @@ from collections.abc import Iterator
 
 from teho.source.options.numbers import NumberTypes, Origin
 from teho.source.options.uses import name_of
+from teho.source.parsed import Function
 from teho.source.program import Place
 
 __all__ = ["IntegerProducts"]
 
 _PRODUCTS = frozenset(("numpy.dot", "numpy.matmul", "numpy.inner"))
-_KEEP = (ast.Add, ast.Sub, ast.Mult, ast.MatMult, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitOr)
+_KEEP = (
+    ast.Add, ast.Sub, ast.Mult, ast.MatMult, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitOr,
+    ast.BitXor,
+)  # fmt: skip
 """Operators whose result has integers if both sides have."""
+_DRAWS = frozenset(
+    ("integers", "randint", "random_integers", "poisson", "binomial", "geometric", "hypergeometric")
+)
+"""Functions of NumPy's generators that draw integers."""
+_TESTS = re.compile(
+    r"numpy\.(isin|in1d|is(nan|finite|inf|close)|(not_)?equal|(greater|less)(_equal)?"
+    r"|logical_(and|or|xor|not)|digitize|searchsorted|argsort|unpackbits|count_nonzero)"
+)
+"""Functions of NumPy whose result has booleans or integers, for all arguments."""
+_OTHER_ARRAYS = re.compile(
+    r"(torch|tensorflow|keras|jax|cupy|dask|xarray|polars|sparse|numba\.cuda)\b|scipy\.sparse\b(?!\.(csgraph|linalg)\b)"
+)
+"""Libraries with arrays of their own, whose comparisons are not arrays of NumPy."""
 _OF_NUMBERS = frozenset(("int", "len", "bool"))
 """Functions of Python that return a number, and not an array."""
 
@@ -28,7 +45,10 @@ class IntegerProducts(NumberTypes):
 
     same_type = NumberTypes.same_type - {"round"}
     computing = frozenset(("sum", "prod", "min", "max", "trace", "ptp"))
-    same_type_functions = re.compile(r"numpy\.(abs|where|roll|pad|cumsum|concatenate|[vh]?stack)")
+    follows_loops = True
+    same_type_functions = re.compile(
+        r"numpy\.(abs|where|roll|pad|cumsum|concatenate|[vh]?stack|tri[lu]|sign|tile|repeat)"
+    )
     computing_functions = re.compile(
         r"numpy\.(sum|prod|min|max|amin|amax|add|subtract|multiply|maximum|minimum|clip|dot|matmul"
         r"|inner|outer|diff)"
@@ -48,13 +68,42 @@ class IntegerProducts(NumberTypes):
             yield from pair
 
     def _find(self, node: ast.expr, place: Place, depth: int) -> Origin | None:
-        if isinstance(node, ast.BinOp) and not isinstance(node.op, _KEEP):
-            return None
-        if isinstance(node, ast.Call):
-            name = name_of(node.func, place, self._program)
-            if _is_of_numbers(node) or (name and not name.startswith(("numpy.", "."))):
-                return None  # an array of another library
+        match node:
+            case ast.BinOp(op=op) if not isinstance(op, _KEEP):
+                return None
+            case ast.Compare():
+                is_array = not isinstance(node.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot))
+                is_own = is_array and not _has_other_arrays(place.function)
+                return self._made_by(node, place) if is_own else None
+            case ast.Call():
+                name = name_of(node.func, place, self._program)
+                if _is_of_numbers(node) or (name and not name.startswith(("numpy.", "."))):
+                    return None  # an array of another library
+                if not any(word.arg == "dtype" for word in node.keywords):
+                    made = self._of_draw(node, name, place, depth)
+                    if made is not None or name in ("numpy.where", "numpy.random.choice"):
+                        return made
         return super()._find(node, place, depth)
+
+    def _of_draw(self, call: ast.Call, name: str, place: Place, depth: int) -> Origin | None:
+        """Return it for functions that make integers without a `dtype`."""
+        method = name.rpartition(".")[2]
+        is_drawn = name.startswith((".", "numpy.random."))
+        if _TESTS.fullmatch(name) or (is_drawn and method in _DRAWS):
+            return self._made_by(call, place)
+        if is_drawn and method in ("choice", "permutation") and call.args:
+            first = call.args[0]
+            if _has_integers(first):
+                return self._made_by(call, place)
+            return self._of(first, place, depth)
+        if name == "numpy.where" and len(call.args) == 3:  # the condition does not count
+            return self._of_arguments(call.args[1:], place, depth)
+        return None
+
+    def _made_by(self, node: ast.expr, place: Place) -> Origin:
+        """Return the place of an expression that makes integers or booleans."""
+        text = " ".join(self._files[place.path].text_of(node).split())
+        return Origin(place.path, node.lineno, text)
 
     def _is_number(self, node: ast.expr, place: Place) -> bool:
         if isinstance(node, ast.Constant):
@@ -66,3 +115,18 @@ class IntegerProducts(NumberTypes):
 
 def _is_of_numbers(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Name) and call.func.id in _OF_NUMBERS
+
+
+def _has_integers(node: ast.expr) -> bool:
+    """Return whether the source has integers, or a list of them."""
+    if isinstance(node, ast.UnaryOp):
+        return _has_integers(node.operand)
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return bool(node.elts) and all(map(_has_integers, node.elts))
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
+
+
+def _has_other_arrays(function: Function) -> bool:
+    """Return whether a file imports a library whose comparisons are no arrays of NumPy."""
+    imported = function.module.every()
+    return any(_OTHER_ARRAYS.match(name) for one in imported for name in one.imports.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -31,6 +32,11 @@ class Lines:
         self.files = frozenset(frame.file for frame in self._own)
         """Their files."""
         self._innermost = _in_order(each[0] for each in own if each)
+
+    def has_text(self, patterns: Sequence[str]) -> bool:
+        """Return whether the text of an innermost line of the program fits one of some patterns."""
+        found = re.compile("|".join(patterns))
+        return any(found.search(frame.text) for frame in self._innermost)
 
     def of_use(self, option: Option, use: Use, parents: Parents) -> list[Frame]:
         """Return the lines whose time an option explains; none if it explains other lines too."""

@@ -23,6 +23,8 @@ _MAKERS = {
 }  # fmt: skip
 """Functions of NumPy that make an array, and the position of the type among their arguments."""
 _DEEPEST = 12
+_MOST = 5000
+"""Number of values that are examined for one line; others are not known."""
 
 
 class Origin(NamedTuple):
@@ -31,6 +33,10 @@ class Origin(NamedTuple):
     path: str
     line: int
     text: str
+
+
+_ASSUMED = Origin("", 0, "")
+"""Stands for the type of a value that depends on itself, as long as nothing speaks against it."""
 
 
 class NumberTypes:
@@ -65,11 +71,19 @@ class NumberTypes:
     """In small programs (NumPy 2.4, a processor without 16-bit arithmetic), these took 7 to 50
     times as long with `float16` as with `float32`. The functions above took at most twice as
     long."""
+    follows_loops = False
+    """Whether a value that depends on itself, `x = x @ y` in a loop, may have the type. If not, its
+    type is not known. Only for types that a result has only if all of its arrays have them."""
 
     def __init__(self, pattern: str, files: dict[str, SourceFile], program: Program) -> None:
         self._pattern = re.compile(pattern)
         self._files, self._program = files, program
         self._known: dict[tuple[int, str], Origin | None] = {}
+        self._open: set[tuple[int, str]] = set()
+        """Values that are being examined."""
+        self._assumed: set[tuple[int, str]] = set()
+        """Open values that other results assume to have the type."""
+        self._examined = 0
         self._calls: dict[int, list[tuple[ast.Call, Place]]] | None = None
 
     def computed_with(self, node: ast.AST, place: Place) -> Origin | None:
@@ -77,6 +91,7 @@ class NumberTypes:
 
         None: the code does not compute with this type, or the types are not known.
         """
+        self._examined = 0
         for one in self._operands(node, place):
             found = self._of(one, place, 0)
             if found is not None:
@@ -107,13 +122,24 @@ class NumberTypes:
         return is_computing and self._of_arguments(call.args, place, 0) is not None
 
     def _of(self, node: ast.expr | None, place: Place, depth: int) -> Origin | None:
-        if node is None or depth > _DEEPEST:
+        if node is None or depth > _DEEPEST or self._examined > _MOST:
             return None
         key = id(node), place.path
-        if key not in self._known:
-            self._known[key] = None  # a value that depends on itself is not known
-            self._known[key] = self._find(node, place, depth + 1)
-        return self._known[key]
+        if key in self._known:
+            return self._known[key]
+        if key in self._open:  # a value that depends on itself
+            self._assumed.add(key)
+            return _ASSUMED if self.follows_loops else None
+        self._open.add(key)
+        self._examined += 1
+        found = self._find(node, place, depth + 1)
+        self._open.discard(key)
+        self._assumed.discard(key)
+        if found is _ASSUMED and not self._assumed:
+            found = None  # it depends on nothing else
+        if not (self.follows_loops and self._assumed):  # else the result is not sure yet
+            self._known[key] = found
+        return found
 
     def _find(self, node: ast.expr, place: Place, depth: int) -> Origin | None:
         match node:
@@ -187,7 +213,9 @@ class NumberTypes:
     def _of_all(self, values: Sequence[tuple[ast.expr, Place]], depth: int) -> Origin | None:
         """Return the type of several values; None if one of them may have another type."""
         found = [self._of(value, place, depth) for value, place in values]
-        return found[0] if found and all(one is not None for one in found) else None
+        if not found or any(one is None for one in found):
+            return None
+        return next((one for one in found if one is not _ASSUMED), _ASSUMED)
 
     def _origin(self, given: ast.expr, place: Place) -> Origin | None:
         if not self._pattern.fullmatch(value_text(given, place, self._program)):
@@ -208,13 +236,33 @@ class NumberTypes:
             return None
         at = Place(place.path, function)
         given = function.assigned.get(name, [])
-        values = [(one.value, at) for one in given if one.value is not None]
-        if len(values) + self._changes(name, function) < len(given):
+        values: list[tuple[ast.expr, Place]] = []
+        for one in given:
+            if one.value is not None:
+                values += self._results(name, one.value, at)
+        known = sum(one.value is not None for one in given)
+        if known + self._changes(name, function) < len(given) or len(values) < known:
             return None
         if name in function.params:
             passed = self._passed(name, function)
             return self._of_all([*passed, *values], depth) if passed else None
         return self._of_all(values, depth)
+
+    def _results(
+        self, name: str, value: ast.expr, place: Place
+    ) -> Sequence[tuple[ast.expr, Place]]:
+        """Return what a name gets of a value: of `a, b = f()`, each result of the function."""
+        called = self._program.called(value, place) if isinstance(value, ast.Call) else None
+        if not isinstance(called, Place):
+            return [(value, place)]
+        number = _number_of(name, value, place.function)
+        if number is None:
+            return [(value, place)]
+        results = [one.value for one in called.function.nodes if isinstance(one, ast.Return)]
+        items = [one.elts for one in results if isinstance(one, ast.Tuple)]
+        if len(items) < len(results) or any(len(one) <= number for one in items):
+            return []
+        return [(one[number], called) for one in items]
 
     def _changes(self, name: str, function: Function) -> int:
         """Return how often the function changes an array in its place: the type stays."""
@@ -269,3 +317,15 @@ def _given(name: str, function: Function) -> Iterator[ast.expr]:
             isinstance(one, ast.Attribute) and one.attr == name for one in node.targets
         ):
             yield node.value
+
+
+def _number_of(name: str, value: ast.expr, function: Function) -> int | None:
+    """Return which item of a value a name gets: 1 of `a, name = f()`; None: the value itself."""
+    for node in function.nodes:
+        if isinstance(node, ast.Assign) and node.value is value:
+            for target in node.targets:
+                names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+                for number, one in enumerate(names):
+                    if isinstance(one, ast.Name) and one.id == name:
+                        return number
+    return None

@@ -21,8 +21,10 @@ from teho.source.options.integers import IntegerProducts
 from teho.source.options.lines import Lines
 from teho.source.options.long_numbers import LongNumbers
 from teho.source.options.numbers import NumberTypes
+from teho.source.options.objects import ObjectArrays
 from teho.source.options.results import Parents, parents_of, uses_only
 from teho.source.options.table import Option, costly_options, ends, fits
+from teho.source.options.unwritten_texts import find_unwritten_texts
 from teho.source.options.uses import Use, uses_in, value_text
 from teho.source.options.values import Value, value_of
 from teho.source.parsed import SourceFile
@@ -71,6 +73,7 @@ class OptionSearch:
             else:
                 found += self._of_calls(option, lines, paths)
         found += find_gpu_calls(self._own, self._program, stacks, paths)
+        found += find_unwritten_texts(self._own, self._program, stacks)
         return found
 
     def _of_calls(
@@ -93,14 +96,18 @@ class OptionSearch:
     def _of_numbers(self, option: Option, lines: Lines) -> Iterator[CostlyOption]:
         names = (name for word in self._words for name in (word, f"numpy.{word}"))
         is_named = any(fits((option.numbers,), name) for name in names)
+        # Comparisons and drawn numbers make integers without naming a type.
+        is_named |= option.products and lines.has_text(option.lines)
         files = self._own.all_parsed if is_named else None
         if files is None:
             return
         if not self._is_needless(option):
             return
-        kind = IntegerProducts if option.products else NumberTypes
+        kind: type[NumberTypes] = IntegerProducts if option.products else NumberTypes
         if option.widest:
             kind = LongNumbers
+        if option.objects:
+            kind = ObjectArrays
         types = kind(option.numbers, files, self._program)
         for origin, using in lines.of_numbers(types, files).items():
             at = _frame(origin.path, files[origin.path], origin.line, origin.text)

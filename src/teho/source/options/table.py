@@ -40,6 +40,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     numbers: str = ""
     products: bool = False
     widest: bool = False
+    objects: bool = False
     itself: bool = False
     native: bool = False
     rows_of: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from teho.model.stack import Frame
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, root_name
 from teho.source.program import Place, Program
-from teho.source.stack import Level
+from teho.source.stack import Level, argument
 
 __all__ = ["find_large_image"]
 
@@ -54,7 +54,7 @@ def find_large_image(levels: Sequence[Level], program: Program) -> CostlyOption 
     for node in level.function.nodes:
         match node:
             case ast.Call(func=ast.Attribute(value=image, attr="resize" | "thumbnail" as method)):
-                size = _size(node, level.place)
+                size = _size(node, levels)
                 copy = _copy(image, level.place, program) if size is not None else None
             case _:
                 continue
@@ -68,22 +68,44 @@ def find_large_image(levels: Sequence[Level], program: Program) -> CostlyOption 
     return None
 
 
-def _size(call: ast.Call, place: Place) -> tuple[int, int] | None:
+def _size(call: ast.Call, levels: Sequence[Level]) -> tuple[int, int] | None:
     """Return the size of a copy; None: it is not in the source, or it is large."""
-    given = (
+    given: ast.expr | None = (
         call.args[0]
         if call.args
         else next((word.value for word in call.keywords if word.arg == "size"), None)
     )
-    found = assigned_value(given.id, place.function) if isinstance(given, ast.Name) else None
-    given = found[0] if found is not None else given
+    function = levels[-1].function
+    if isinstance(given, ast.Name):
+        found = assigned_value(given.id, function) or _passed(given.id, levels)
+        given, function = found if found is not None else (given, function)
     if not isinstance(given, (ast.Tuple, ast.List)) or len(given.elts) != 2:
         return None
-    sides = [_number(one, place.function) for one in given.elts]
+    sides = [_number(one, function) for one in given.elts]
     width, height = sides
     if width is None or height is None or not 0 < max(width, height) <= _LARGEST:
         return None
     return width, height
+
+
+def _passed(name: str, levels: Sequence[Level]) -> tuple[ast.expr, Function] | None:
+    """Return what the innermost function gets for a parameter, or the default value of it."""
+    number, level = len(levels) - 1, levels[-1]
+    function = level.function
+    call = levels[number - 1].node if number and not level.caller else None
+    is_plain = isinstance(call, ast.Call) and not any(
+        isinstance(one, ast.Starred) for one in call.args
+    )
+    if name not in function.params_of_call or name in function.assigned or not is_plain:
+        return None
+    given = argument(levels, number, name)
+    if given is not None:
+        return given, levels[number - 1].function
+    is_called = isinstance(call, ast.Call) and all(word.arg for word in call.keywords)
+    target = call.func if isinstance(call, ast.Call) else None
+    called = target.attr if isinstance(target, ast.Attribute) else root_name(target or call)
+    default = function.default(name) if is_called and called == function.name else None
+    return (default, function) if default is not None else None
 
 
 def _number(node: ast.expr, function: Function) -> int | None:

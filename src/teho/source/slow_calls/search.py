@@ -26,6 +26,7 @@ from teho.source.slow_calls.factors import find_factorised_again
 from teho.source.slow_calls.filled_arrays import find_filled_array
 from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
+from teho.source.slow_calls.full_vectors import find_full_vectors
 from teho.source.slow_calls.groups import find_empty_groups
 from teho.source.slow_calls.hashes import find_colliding_hash
 from teho.source.slow_calls.host_batches import find_converted_before_copy
@@ -45,7 +46,9 @@ from teho.source.slow_calls.pairs import find_compared_pairs
 from teho.source.slow_calls.pictures import find_picture_decoded_again
 from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
+from teho.source.slow_calls.prefix_scans import find_prefix_scan
 from teho.source.slow_calls.ranks import find_block_of_rank
+from teho.source.slow_calls.records import find_records
 from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.sample_gradients import find_sample_gradients
 from teho.source.slow_calls.sample_loops import find_sample_loop
@@ -126,6 +129,9 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_unshared_data(levels, purity.program),
         find_weights_as_text(levels),
         find_pair_fill(levels),
+        find_full_vectors(levels, purity),
+        find_prefix_scan(levels),
+        find_records(levels),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():

@@ -2,9 +2,10 @@
 
 The stacks show that a search such as `x in items` took the time, and the program's source shows
 that `items` is a list that the loop does not make again for each search. A set or a dictionary
-finds an element at once. `items.pop(0)` moves all other elements; a `deque` does not. Teho reports
-this only if the search takes several times as long as all other lines of the loop: then the list is
-long.
+finds an element at once. `items.pop(0)` moves all other elements; a `deque` does not. If the loop
+also sorts the list each time, a heap finds the smallest element much faster. Teho reports this only
+if the search takes several times as long as all other lines of the loop, or `pop(0)` as all
+statements that are executed as often: then the list is long.
 """
 
 from __future__ import annotations
@@ -46,19 +47,26 @@ def judge(context: ProgramContext) -> Findings:
 def _found(context: ProgramContext, main: MainProcess, time: WholeTime) -> Located:
     whole, call = time.whole, time.lines[0][0]
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
-    what, why = "Searching", "compares the elements one after the other"
+    text, what, why = call.short_text, "Searching", "compares the elements one after the other"
     if whole.use is WholeUse.SHIFTED:
         what, why = "Changing the start of", "moves all other elements"
+    if whole.how == "sort":
+        text, what, why = (
+            f"{whole.name}.sort()",
+            "Sorting",
+            "is only needed to find the smallest element, in each iteration",
+        )
     others = [one for one, _ in time.lines[1:]]
     more = f" (and {listed([one.short_place for one in others])})" if others else ""
     finding = context.lost(
         f"{what} the list `{whole.name}` at {call.short_place}{more} took {share:.0f} % of the run "
-        f"time: `{call.short_text}` {why}.",
+        f"time: `{text}` {why}.",
         share_percent=share,
         evidence=(
             Evidence("share of the run time spent on the list", share, "%"),
             Evidence("time spent on the list", time.wall_s, "s"),
             Evidence("time of the other lines of the loop", time.beside_s, "s"),
+            *_as_often(time),
             *(Evidence("list", f"{one.short_place}  {one.short_text}") for one in whole.made[:1]),
         ),
         action=_action(whole, [one for one, _ in time.lines]),
@@ -71,7 +79,15 @@ def _found(context: ProgramContext, main: MainProcess, time: WholeTime) -> Locat
     return msgspec.structs.replace(finding, explains_loading=time.in_loading)
 
 
+def _as_often(time: WholeTime) -> list[Evidence]:
+    if time.as_often_s is None:
+        return []
+    return [Evidence("time of statements that are executed as often", time.as_often_s, "s")]
+
+
 def _action(whole: Whole, calls: list[Frame]) -> str:
+    if whole.how == "sort":
+        return _as_heap(whole)
     if whole.use is WholeUse.SHIFTED:
         return _as_deque(whole)
     if whole.how == "in":
@@ -136,6 +152,19 @@ def _as_deque(whole: Whole) -> str:
         f"Make `{whole.name}` a deque: write `collections.deque(...)` around the list "
         f"({_lines(whole.made)}). In line {whole.call.line}, use {calls[whole.how]}. A deque "
         "has no slices (`x[1:]`) and no `sort`: if the program needs these, first write `list(x)`."
+    )
+
+
+def _as_heap(whole: Whole) -> str:
+    """Return the advice to keep the elements in a heap instead of a sorted list."""
+    pop, *pushes = whole.instead
+    added = listed([f"`{one}`" for one in pushes])
+    return (
+        f"Keep the elements in a heap (`import heapq`): remove `{whole.name}.sort()`, write "
+        f"`{pop}` instead of `{whole.name}.pop(0)` ({_lines(whole.shrinks)}), and {added} instead "
+        f"of `append` ({_lines(whole.grows)}). If the list has several elements before the loop at "
+        f"line {whole.loop.line}, first write `heapq.heapify({whole.name})`. The order of the "
+        "elements stays the same."
     )
 
 

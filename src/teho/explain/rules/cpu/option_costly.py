@@ -26,7 +26,7 @@ from teho.explain.rule import (
     chosen,
 )
 from teho.explain.shared_thresholds import TEN_SAMPLES
-from teho.explain.unneeded import unneeded_times
+from teho.explain.unneeded import UnneededTime, saved_part, unneeded_times
 from teho.explain.wording import capital
 from teho.model.in_source import Need
 from teho.model.program import MainProcess
@@ -79,17 +79,25 @@ def judge(context: ProgramContext) -> Findings:
     for main in context.mains[:1]:
         beside_gpu = gpu_lines(context, main)
         covered = set(beside_gpu.stacks if beside_gpu is not None else ())
-        for one in unneeded_times(main):  # the rule result_unused says more
-            if one.unneeded.need is not Need.PART and context.is_loss(one.wall_s, main):
-                covered.update(one.stacks)
+        unused = [
+            one
+            for one in unneeded_times(main)
+            if one.unneeded.need is not Need.PART and context.is_loss(one.wall_s, main)
+        ]
         large = context.limit("known_percent"), context.limit("known_min_s")
         for time in option_times(main):
-            named_s = sum(s for stack, s in time.stacks.items() if stack in covered)
+            hidden = covered.union(*(one.stacks for one in unused if _saves_more(one, time)))
+            named_s = sum(s for stack, s in time.stacks.items() if stack in hidden)
             is_new = named_s < _MOST * time.wall_s
             is_loss = is_worth_naming(context, main, time.wall_s, large)
             if is_new and is_loss and _costs(context, main, time):
                 covered.update(time.stacks)
                 yield _found(context, main, time)
+
+
+def _saves_more(unused: UnneededTime, time: OptionTime) -> bool:
+    """Return whether the rule `result_unused` says how to save more of the time than an option."""
+    return sum(saved_part(unused.unneeded)) * unused.wall_s >= sum(time.option.regain) * time.wall_s
 
 
 def _costs(context: ProgramContext, main: MainProcess, time: OptionTime) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from teho.explain.loops import is_function
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.explain.shared_thresholds import TEN_SAMPLES
-from teho.explain.unneeded import UnneededTime, unneeded_times
+from teho.explain.unneeded import UnneededTime, saved_part, unneeded_times
 from teho.model.in_source import Need, Unneeded
 from teho.model.program import MainProcess
 
@@ -33,13 +33,8 @@ THRESHOLDS = {
 MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
 MUTES_BECAUSE = "if most of the time goes to unused results, this finding says how to avoid it"
 SAME_LOSS_AS = ("known_activity", "option_costly", "gpu_idle_at_lines")
-_REGAIN_NEVER = (0.9, 1.0)
-_REGAIN_LAST = (0.5, 0.95)
-"""The number of iterations is not known: with two of them, half of the time is saved."""
 _UNKNOWN = 0.5
 """Share of a result that is used in one iteration of a loop of unknown length."""
-_LEAST_UNSURE = 0.3
-"""Part of the time that is saved at least if the run may have had other settings."""
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -58,7 +53,7 @@ def judge(context: ProgramContext) -> Findings:
 def _found(context: ProgramContext, main: MainProcess, time: UnneededTime) -> Located:
     one, call = time.unneeded, time.lines[0][0]
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
-    least, most = _regain(one)
+    least, most = saved_part(one)
     finding = context.lost(
         f"Computing `{call.short_text}` at {call.short_place} took {share:.0f} % of the run time. "
         f"{_why(one)}",
@@ -76,18 +71,6 @@ def _found(context: ProgramContext, main: MainProcess, time: UnneededTime) -> Lo
         certainty=None if one.is_sure else Certainty.LIKELY,
     )
     return msgspec.structs.replace(finding, explains_loading=time.in_loading)
-
-
-def _regain(one: Unneeded) -> tuple[float, float]:
-    """Return the part of the time that is saved, at least and at most."""
-    if one.need is Need.NEVER:
-        return _REGAIN_NEVER
-    if one.need is Need.LAST or one.share is None:
-        return _REGAIN_LAST
-    if not one.is_sure:
-        return _LEAST_UNSURE, 1 - one.share
-    # The condition may be true in the first iteration. The call happened in each period, at least.
-    return 1 - max(one.share, 1 / (one.periods - 1)), 1 - one.share
 
 
 def _why(one: Unneeded) -> str:
