@@ -164,7 +164,9 @@ def test_if_a_table_does_not_fit_its_most_important_rows_are_shown():
         above = Table(key="a", title="Above", columns=columns, rows=rows[:rows_above])
         text = render(views.base(facts=(), tables=(above, long)), detail=detail)
         assert ("“Long” (whole)" in text) is (detail == "default")
-        return re.findall(r"^(row \d+) +(?:s\d+ +)?\d+$", text[text.index("\nLong") :], re.MULTILINE)
+        return re.findall(
+            r"^(row \d+) +(?:s\d+ +)?\d+$", text[text.index("\nLong") :], re.MULTILINE
+        )
 
     assert shown(2) == ["row 40", "row 7", "row 50"]
     # With less room, the least important of them is left out too.
