@@ -42,6 +42,7 @@ from teho.source.slow_calls.padded_batches import find_padded_batches
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.pair_fills import find_pair_fill
 from teho.source.slow_calls.pairs import find_compared_pairs
+from teho.source.slow_calls.pauses import find_pause
 from teho.source.slow_calls.pictures import find_picture_decoded_again
 from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
@@ -126,6 +127,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_unshared_data(levels, purity.program),
         find_weights_as_text(levels),
         find_pair_fill(levels),
+        find_pause(levels, purity.program),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():

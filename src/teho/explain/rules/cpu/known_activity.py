@@ -34,6 +34,7 @@ from teho.explain.gpu_lines import gpu_lines
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.messages import OBJECTS_PASSED, objects_made_before, small_messages
 from teho.explain.options import is_worth_naming, lines_of_option, option_of_rule, option_times
+from teho.explain.pauses import WORKED_PERCENT, long_pauses
 from teho.explain.plans import plan_times
 from teho.explain.pools import POOL_STARTS, are_commands, lost_restarts, replaced_workers
 from teho.explain.program_context import in_lines
@@ -194,6 +195,9 @@ def judge(context: ProgramContext) -> Findings:
                 and small_messages(context, main, time) is not None
             )
             is_reported |= time.activity.name in POOL_STARTS and restarts is not None
+            is_reported |= time.activity.name == _SLEEPING and any(
+                context.is_loss(one.lost_s, main) for one in long_pauses(main, WORKED_PERCENT.value)
+            )
             is_once = time.activity.name in _OF_JAX and not compiles_again(
                 main, most, partial(context.is_loss, main=main)
             )
