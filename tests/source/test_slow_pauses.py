@@ -50,9 +50,9 @@ def test_a_long_pause_between_checks():
 @pytest.mark.parametrize(
     ("changes", "call"),
     [
-        (("not os.path.exists(path + \".result\")", "worker.is_alive()"), "time.sleep(1.0)"),
+        (('not os.path.exists(path + ".result")', "worker.is_alive()"), "time.sleep(1.0)"),
         (("sleep(1.0)", "sleep(PAUSE)"), "time.sleep(PAUSE)"),
-        (("while not os.path.exists(path + \".result\"):",
+        (('while not os.path.exists(path + ".result"):',
           "while True:\n        if os.path.exists(path): break"), "time.sleep(1.0)"),
     ],
 )  # fmt: skip
@@ -73,12 +73,12 @@ def test_a_process_that_looks_for_tasks():
         # It measures something after each pause.
         ("time.sleep(1.0)", "time.sleep(1.0)\n        print(device.read())"),
         ("        time.sleep(1.0)", "        rows.append(device.read())\n        time.sleep(1.0)",
-         "os.path.exists(path + \".result\")", "stopped"),
+         'os.path.exists(path + ".result")', "stopped"),
         # It checks nothing that ends at once.
-        ("not os.path.exists(path + \".result\")", "not device.read()"),
+        ('not os.path.exists(path + ".result")', "not device.read()"),
         # A pause between two attempts, and one without a loop.
-        ("while not os.path.exists(path + \".result\"):", "for _ in range(9):"),
-        ("while not os.path.exists(path + \".result\"):", "if not os.path.exists(path):"),
+        ('while not os.path.exists(path + ".result"):', "for _ in range(9):"),
+        ('while not os.path.exists(path + ".result"):', "if not os.path.exists(path):"),
         ("time.sleep", "device.sleep"),
     ],
 )  # fmt: skip
