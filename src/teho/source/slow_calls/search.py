@@ -34,6 +34,7 @@ from teho.source.slow_calls.http_connections import find_connection_for_each
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.jacobians import find_dense_jacobian
+from teho.source.slow_calls.late_reductions import find_late_reduction
 from teho.source.slow_calls.locks import find_held_lock
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
@@ -128,6 +129,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_weights_as_text(levels),
         find_pair_fill(levels),
         find_pause(levels, purity.program),
+        find_late_reduction(levels),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():
