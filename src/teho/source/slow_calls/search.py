@@ -23,6 +23,7 @@ from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.columns import find_unused_columns
 from teho.source.slow_calls.diagonal_jacobians import find_diagonal_jacobian
 from teho.source.slow_calls.factors import find_factorised_again
+from teho.source.slow_calls.few_statements import find_few_statements
 from teho.source.slow_calls.filled_arrays import find_filled_array
 from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
@@ -130,6 +131,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_pair_fill(levels),
         find_pause(levels, purity.program),
         find_late_reduction(levels),
+        find_few_statements(levels),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():

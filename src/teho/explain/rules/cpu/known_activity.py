@@ -124,6 +124,8 @@ _OBJECTS_OF_RANKS = "ranks_exchange_objects"
 _IMPORTED = "imported_again"
 _DATABASES = frozenset(("database", "rows_queried"))
 """Names in activities.toml."""
+_FEW_STATEMENTS = "statements_few"
+"""Name in costly_options.toml."""
 _COMPARE_COLUMN = (
     "Write the condition without the function. For example, to select one day, write "
     "`taken_at >= ? AND taken_at < ?`, and give the day and the next day as values. If the column "
@@ -349,6 +351,10 @@ def _is_purpose(context: ProgramContext, main: MainProcess, time: ActivityTime) 
         return not activity.faster_way
     if activity.name == _SLEEPING:
         return True
+    if activity.name in _DATABASES:
+        few = lines_of_option(main, _FEW_STATEMENTS)
+        in_few = frozenset(one for one in time.stacks if not few.isdisjoint(one))
+        return _part_of(time, in_few) >= context.limit("named_part")
     if activity.name == _SERVER:
         beside = main.percent(Doing.PYTHON, Doing.NATIVE, Doing.THREADS)
         return beside < context.limit("beside_waiting_percent")
