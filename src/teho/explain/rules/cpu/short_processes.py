@@ -1,4 +1,7 @@
-"""The program starts many processes that run only for a short time."""
+"""The program starts many processes that run only for a short time.
+
+If shell scripts have loops that start programs, the finding names these loops.
+"""
 
 from __future__ import annotations
 
