@@ -494,6 +494,27 @@ def fetches_in_turn() -> Made:
     return watched(process(waits, computes, progress=(), in_turn=(turn,)), parts=node())
 
 
+def looks_seldom_for_a_result() -> Made:
+    """A program looks once a second whether its child process has written a file."""
+    pause, wait = own("time.sleep(1.0)", 63, "run_case"), own("time.sleep(0.01)", 54, "runner")
+    bottom = of_python("multiprocessing/process.py", "BaseProcess._bootstrap")
+    words = {"pause": "1", "check": "os.path.exists(path)", "checked_at": "train.py:62"}
+    main = process(
+        seen((pause,), 98.0, State.SLEEPING),
+        progress=(),
+        costly_options=(
+            CostlyOption(name="checked_seldom", at=pause, lines=(pause,), words=words),
+        ),
+    )
+    child = process(
+        seen((wait, bottom), 82.0, State.SLEEPING),
+        seen((own("glide_ratio(alpha)", 52, "runner"), bottom), 16.0),
+        progress=(), pid=main.pid + 1, parent_pid=main.pid,
+        costly_options=(CostlyOption(name="tasks_looked_for", at=wait, lines=(wait,)),),
+    )  # fmt: skip
+    return watched(main, child, parts=node(used=0.2))
+
+
 def sends_each_action() -> Made:
     """Eight child processes, each of which simulates a step of some microseconds for a message."""
     connection = "multiprocessing/connection.py"
@@ -599,6 +620,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         queries_without_index,
         logs_in_for_each_measurement,
         fetches_in_turn,
+        looks_seldom_for_a_result,
         sends_each_action,
         searches_a_list,
         sorts_for_few,

@@ -354,7 +354,25 @@ def test_a_pool_that_sends_large_arguments():
     )
     assert activity_of(seen(frames, 1.0, State.THREADS)).name == "large_tasks_passed"
     results = (frames[0], of_python("multiprocessing/pool.py", "Pool._handle_results"), frames[3])
-    assert activity_of(seen(results, 1.0, State.THREADS)).name == "tasks_passed"
+    assert activity_of(seen(results, 1.0, State.THREADS)).name == "results_passed"
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        of_library("joblib/externals/loky/process_executor.py", "_sendback_result"),
+        of_python("concurrent/futures/process.py", "_sendback_result"),
+        of_python("multiprocessing/pool.py", "worker"),
+        None,
+    ],
+)
+def test_workers_that_send_large_results(below):
+    frames = (
+        of_python("multiprocessing/reduction.py", "ForkingPickler.dumps"),
+        of_python("multiprocessing/queues.py", "SimpleQueue.put"),
+    )
+    found = activity_of(seen((*frames, *filter(None, [below])), 1.0))
+    assert found.name == ("results_passed" if below else "objects_passed")
 
 
 def test_jax_without_jit_does_not_wait_for_compiled_code():

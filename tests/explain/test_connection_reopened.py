@@ -106,6 +106,56 @@ def test_requests_that_wait_for_each_other():
     assert judged(known_activity, SCENARIOS["fetches_in_turn"]()) == []
 
 
+@pytest.mark.parametrize("gathered", ["frames.extend(await asyncio.gather(*pending))", ""])
+@pytest.mark.parametrize(
+    ("periods", "is_many", "count"), [(0, True, 1), (5, False, 1), (2, False, 0)]
+)
+def test_a_loop_that_only_waits_for_requests(gathered, periods, is_many, count):
+    first, *_ = main_of("fetches_in_turn").stacks
+    (turn,) = main_of("fetches_in_turn").in_turn
+    one = msgspec.structs.replace(turn, periods=periods, is_many=is_many, gathered=gathered)
+    given = changed(
+        "fetches_in_turn",
+        stacks=(msgspec.structs.replace(first, wall_s=80.0),),
+        in_turn=(one,),
+    )
+    findings = judged(requests_in_turn, given)
+    assert len(findings) == count
+    for finding in findings:
+        assert finding.sentence == (
+            "The loop at train.py:61 waited for `fetch(port, scan)` for 80 % of the run time: it "
+            "sends each request only after the answer to the request before."
+        )
+        how = f"replace the loop by `{gathered}`" if gathered else "asyncio.create_task(fetch("
+        assert how in finding.action
+        assert finding.regain_percent == (0.0, pytest.approx(72.0))
+        assert finding.certainty is Certainty.POSSIBLE
+        assert judged(known_activity, given) == []
+
+
+@pytest.mark.parametrize(
+    ("moved", "words"),
+    [
+        ((78, 79), "move lines 78 to 79 of train.py out of the block, directly after it"),
+        ((77, 77), "end the block before line 77, and put the lines after line 77 into a second"),
+        (None, "await `reader.readline()` before `async with book.lock`"),
+    ],
+)
+def test_lines_that_can_be_outside_of_the_lock(moved, words):
+    call, lock = own("await reader.readline()", 78, "work"), own("async with book.lock", 76, "work")
+    turn = InTurn(
+        calls=(call,), loop=lock, last=79, call_text="reader.readline()", lock=lock, moved=moved
+    )
+    mark = Frame("<task>", "only, others wait for a lock", 0, "")
+    frames = tuple(mark if one.file == "<task>" else one for one in in_task(READ, call))
+    run, summary = program(seen(frames, 60.0, State.PROCESS), seen((own("f(x)", 20),), 40.0))
+    main = msgspec.structs.replace(summary.program.mains[0].process, in_turn=(turn,))
+    finding = found(
+        requests_in_turn, (run, msgspec.structs.replace(summary, program=program_of([main])))
+    )
+    assert words in finding.action
+
+
 def test_requests_at_the_same_time_are_not_in_turn():
     first, second, *rest = main_of("fetches_in_turn").stacks
     together = in_task(*first.frames[1:4], is_only=False)
@@ -224,12 +274,6 @@ def test_an_object_that_keeps_its_connection():
     given = changed("logs_in_for_each_measurement", reopened=(again,), stacks=stacks)
     action = found(connection_reopened, given).action
     assert "remove `await self.connect()` at train.py:49: the object keeps" in action
-
-
-def test_a_program_that_only_waits_may_have_this_purpose():
-    first, second, *rest = main_of("fetches_in_turn").stacks
-    stacks = (first, msgspec.structs.replace(second, wall_s=5.0), *rest)
-    assert judged(requests_in_turn, changed("fetches_in_turn", stacks=stacks)) == []
 
 
 @pytest.mark.parametrize(("is_only", "severity"), [(True, Severity.REMARK), (False, Severity.HINT)])

@@ -53,6 +53,12 @@ def names(one):
     return [time.activity.name for time in times_of(one)]
 
 
+def atomic(samples, threads=2):
+    """Return a parallel region with 100 samples, of which some are just after an update."""
+    region = use(REGION, 100, file="canopy", main=50, threads=threads, lines={"canopy.c:31": 60})
+    return msgspec.structs.replace(region, atomic_samples=samples)
+
+
 OWN = use("step", 100, file="canopy")
 IN_LOOP = use(REGION, 100, file="canopy", main=50, threads=2)
 
@@ -81,6 +87,7 @@ IN_LOOP = use(REGION, 100, file="canopy", main=50, threads=2)
                                             file="libstdc++.so.6.0.30", caller="load"))),
         ("allocation", program(OWN, use("malloc", 30, caller="step"), use("free", 30))),
         ("string_length", program(OWN, use("strlen", 40, caller="fold"))),
+        ("atomic_updates", program(atomic(60), threads=2)),
         ("reference_blas", program(OWN, use("dgemm_", 90, file="libblas.so.3.11.0"))),
         ("reference_blas", program(OWN, use("dgemm_", 90, file="libRblas.so"), name="R",
                                    is_installed=True)),
@@ -93,6 +100,10 @@ def test_known_activities(name, one):
 @pytest.mark.parametrize(
     "one",
     [
+        # A few updates, updates of one thread, and those of an installed program.
+        program(atomic(9), threads=2),
+        program(atomic(60, threads=1), threads=2),
+        program(atomic(60), threads=2, is_installed=True),
         # Only one thread calls it, or each process has only one thread.
         program(IN_LOOP, use("rand", 80, main=80, threads=1), threads=2),
         program(OWN, use("rand", 80, threads=4), processes=4),
@@ -147,6 +158,15 @@ def test_the_finding_names_the_function_the_caller_and_the_line():
     assert finding.regain_percent == pytest.approx((100 * 80 / 180 / 4, 150 * 80 / 180 / 2))
 
 
+def test_atomic_updates_are_named_with_their_line():
+    finding = found(native_function, made(program(OWN, atomic(60), threads=2)))
+    assert finding.sentence.startswith(
+        "The threads of `canopy` spent 30 % of their CPU time on atomic updates of memory in a "
+        "parallel region of `main` (canopy.c:31): "
+    )
+    assert finding.regain_percent == pytest.approx((15.0, 30.0))
+
+
 def test_no_finding_if_the_program_ran_for_a_small_part_of_the_run():
     one = program(OWN, use("fprintf", 100, caller="save"))
     assert found(native_function, made(one, ran=20))
@@ -164,7 +184,7 @@ def test_each_entry_has_a_source_and_can_be_filled_in():
         assert one.source
         assert 0 < one.regain[0] < one.regain[1] < 2
         for text in (one.sentence, one.advice):
-            known = {"program", "function", "file", "caller", "share"}
+            known = {"program", "function", "function_at", "file", "caller", "share"}
             assert set(re.findall(r"\{(\w+)\}", text)) <= known
         re.compile(one.functions)
         re.compile(one.files)

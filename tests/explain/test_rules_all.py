@@ -138,6 +138,7 @@ EXPECTED = {
     "queries_without_index": ["index_missing"],
     "logs_in_for_each_measurement": ["connection_reopened"],
     "fetches_in_turn": ["requests_in_turn"],
+    "looks_seldom_for_a_result": ["checked_seldom"],
     "sends_each_action": ["messages_small"],
     "searches_a_list": ["list_searched"],
     "sorts_for_few": ["sorted_for_few"],

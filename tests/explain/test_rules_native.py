@@ -10,6 +10,7 @@ from explain.scenario_parts import NodePart, figures, found, judged, scenario
 from explain.scenarios import a_process_for_each_line, triangular_loop
 from teho.explain.rules.cpu import openmp_uneven, short_processes
 from teho.model.finding import Abstention, Certainty
+from teho.model.run import ShellLoop
 
 
 class TestShortProcesses:
@@ -45,6 +46,36 @@ class TestShortProcesses:
         rates = {"job_ended_cpu_s": 0.8, "tasks_started": 300.0}
         made = watched(process(), parts=[NodePart(cores_used=1.0, rates=rates)])
         assert judged(short_processes, made) == []
+
+    @pytest.mark.parametrize(
+        ("loops", "sentence", "action"),
+        [
+            ([("while read -r line", "cut", "awk")],
+             ("In each iteration, the loop `while read -r line` at scan.sh:30 starts `cut` and "
+             "`awk` (lines 31 and 32)."), "Replace the loop at scan.sh:30 by one `awk`"),
+            ([("while read -r line", "samtools")],
+             "the loop `while read -r line` at scan.sh:30 starts `samtools` (line 31).",
+             "Start fewer processes"),
+            # Loops over a few files come after those over lines.
+            ([("for f in *.gz", "gzip", "rm", "wc"), ("while read -r line", "cut")],
+             "the loop `while read -r line` at scan.sh:30 starts `cut` (line 31).", "Replace"),
+            ([("for f in *", "gzip"), ("for g in *", "sed", "tr"), ("for h in *", "rm", "cp")],
+             ("the loop `for g in *` at scan.sh:30 starts `sed` and `tr` (lines 31 and 32), and "
+              "the loop `for h in *` at scan.sh:30 starts"), "Start fewer processes"),
+        ],
+    )  # fmt: skip
+    def test_names_the_loops_of_scripts(
+        self, loops: list[tuple[str, ...]], sentence: str, action: str
+    ) -> None:
+        made = tuple(
+            ShellLoop(file="scan.sh", line=30, text=text, commands=tuple(enumerate(names, 31)))
+            for text, *names in loops
+        )
+        run, summary = a_process_for_each_line()
+        node = msgspec.structs.replace(run.nodes[0], shell_loops=made)
+        finding = found(short_processes, (msgspec.structs.replace(run, nodes=(node,)), summary))
+        assert sentence in finding.sentence
+        assert finding.action.startswith(action)
 
     def test_an_older_recording_does_not_have_the_figure(self) -> None:
         run, summary = a_process_for_each_line()

@@ -57,6 +57,17 @@ def test_shells_python_and_ended_processes_are_left_out() -> None:
     assert counted.most_seen() == ()
 
 
+def test_loops_of_shell_scripts(tmp_path: Path) -> None:
+    script = tmp_path / "scan.sh"
+    script.write_text("read x\nwhile read -r line; do\n  cut -f1 $line\ndone\n")
+    counted = Programs()
+    with running("sh", str(script)) as pid, running("sh", "-c", f"read x # {script}") as other:
+        counted.read([pid, other])
+        counted.read([pid, other])
+    (loop,) = counted.scripts.loops()
+    assert (loop.file, loop.line, loop.commands) == ("scan.sh", 2, ((3, "cut"),))
+
+
 def test_secrets_are_masked() -> None:
     counted = Programs()
     with running("grep", "-e", "token=abc123", "-") as pid:

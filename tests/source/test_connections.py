@@ -348,6 +348,77 @@ def test_a_lock_is_taken_during_a_request(made, call, inner, is_held):
         assert (found.call_text, found.lock.text) == (call, "async with book.lock")
 
 
+OWN = """
+class Collector:
+    def __init__(self):
+        self.lock = asyncio.Lock()
+        self.todo = []
+    async def work(self, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while self.todo:
+            async with self.lock:
+                page = self.todo.pop()
+                writer.write(page)
+                text = await reader.readline()
+            self.add(text)
+"""
+ASKED = "text = await reader.readline()"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "moved"),
+    [
+        ("self.add", "self.add", (15, 16)),
+        # Lines after the request go into a second block.
+        ("            self.add", "                self.add", (15, 16)),
+        # The lock may protect the one connection of all tasks.
+        ("reader, writer = await asyncio.open_connection", "reader, writer = await shared", None),
+        ("reader, writer = await", "self.reader, self.writer = await", None),
+        # It may protect the decision, or what the request changes.
+        (ASKED, "if page: text = await reader.readline()", None),
+        (ASKED, "self.text = await reader.readline()", None),
+        (ASKED, "self.texts[page] = await reader.readline()", None),
+        # Each task has its own lock, or several tasks may hold it.
+        ("            async with self.lock",
+         "            gate = asyncio.Lock()\n            async with gate", None),
+        ("asyncio.Lock()", "asyncio.Semaphore(6)", None),
+    ],
+)  # fmt: skip
+def test_a_request_on_the_own_connection_of_a_task(old, new, moved):
+    assert old in OWN
+    source = OWN.replace(old, new)
+    found = find_in_turn(*stack_of(source, "<task>", "await reader.readline()"))
+    assert (found.moved if found else None) == moved
+
+
+@pytest.mark.parametrize(
+    ("line", "gathered"),
+    [
+        ("frames.append(await fetch(port, scan))",
+         "frames.extend(await asyncio.gather(*(fetch(port, scan) for scan in range(360))))"),
+        ("await fetch(port, scan)",
+         "await asyncio.gather(*(fetch(port, scan) for scan in range(360)))"),
+        ("frames[scan] = await fetch(port, scan)", ""),
+        ("frames.append((scan, await fetch(port, scan)))", ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(("many", "is_many"), [("range(360)", True), ("range(2)", False),
+                                               ("scans", False)])  # fmt: skip
+def test_a_loop_that_only_collects_answers(line, gathered, many, is_many):
+    source = f"""
+    async def fetch(port, scan):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        return await reader.read()
+    async def run(port, scans):
+        frames = []
+        for scan in {many}:
+            {line}
+    """
+    one = find_in_turn(*stack_of(source, "<task>", "await fetch(port, scan)", READ))
+    assert one.gathered == gathered.replace("range(360)", many)
+    assert one.is_many is is_many
+
+
 OPENED = """
 async def connect(port):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)

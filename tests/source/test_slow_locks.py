@@ -64,6 +64,9 @@ def test_names_the_lock_and_the_work():
         ((CALL, "unpacked(self.names[number])", "def main(",
           "def unpacked(name):\n    return bz2.decompress(open(name, 'rb').read())\ndef main("),
          "unpacked(self.names[number])"),
+        # An array that the thread has made before the block.
+        (("        with self.lock:", "        rows = self.rows[0] + 1\n        with self.lock:",
+          CALL, "zlib.compress(rows.tobytes(), 6)"), "zlib.compress(rows.tobytes(), 6)"),
     ],
 )  # fmt: skip
 def test_other_programs(changes, call):
@@ -78,6 +81,9 @@ def test_other_programs(changes, call):
         ((CALL, "bz2.decompress(self.file.read(100))"), "bz2.decompress(self.file.read(100))"),
         (("def load(self, number)", "def load(self, number, f)",
           'with open(self.names[number], "rb") as f', "for _ in range(1)"), CALL),
+        ((CALL, "zlib.compress(self.rows.tobytes())"), "zlib.compress(self.rows.tobytes())"),
+        (("        with self.lock:", "        rows = self.rows\n        with self.lock:",
+          CALL, "bz2.decompress(rows.read(100))"), "bz2.decompress(rows.read(100))"),
         # A method may use what the threads share.
         ((CALL, "self.unpack(f)"), "self.unpack(f)"),
         # A cache: the block has to be around the test and the work.

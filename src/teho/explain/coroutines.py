@@ -18,6 +18,8 @@ _InLoop = Union[ReopenedConnection, InTurn]
 _TASK, _SEVERAL, _FIRST = "<task>:", "one of several", "only, others wait for a lock"
 _ALONE = (f"{_TASK}only", _TASK + _FIRST)
 """The mark between the coroutines of a task and what waits for the task."""
+_LEAST_TOGETHER = 0.2
+"""If other tasks wait for less than this part of the time, the requests are in turn."""
 _COMPUTES = frozenset((State.PYTHON, State.NATIVE, State.THREADS, State.CORE))
 
 
@@ -60,8 +62,13 @@ def in_turn_times(main: MainProcess) -> list[CallTime]:
 
 def lost_in_turn_s(time: CallTime) -> float:
     """Return the time that shows that requests wait for each other, in s."""
-    is_block = isinstance(time.in_loop, InTurn) and time.in_loop.block is not None
-    return time.alone_s if is_block else max(time.beside_s, time.locked_s)
+    turn = time.in_loop
+    if isinstance(turn, InTurn) and turn.block is not None:
+        return time.alone_s
+    if isinstance(turn, InTurn) and turn.lock is None:
+        is_alone = time.together_s < _LEAST_TOGETHER * time.wall_s
+        return time.wall_s if is_alone else time.beside_s
+    return max(time.beside_s, time.locked_s)
 
 
 def _times(all_seen: Iterable[tuple[Sequence[_InLoop], Seen, float]]) -> list[CallTime]:
@@ -69,8 +76,9 @@ def _times(all_seen: Iterable[tuple[Sequence[_InLoop], Seen, float]]) -> list[Ca
     found: dict[tuple[Frame, Frame], _Sum] = {}
     for calls, seen, wall_s in all_seen:
         for one in calls:
-            # Other tasks that wait for the lock at the same time show that it happens again.
-            is_again = isinstance(one, InTurn) and one.lock is not None
+            # Other tasks that wait for the lock at the same time show that it happens again, and so
+            # does the number of items of the loop.
+            is_again = isinstance(one, InTurn) and (one.lock is not None or one.is_many)
             if is_again or one.happens_again:
                 found.setdefault((one.call, one.loop), _Sum(one)).add(one, seen, wall_s)
     return sorted((one.time() for one in found.values()), key=lambda one: -one.wall_s)

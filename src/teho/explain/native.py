@@ -54,6 +54,8 @@ class NativeActivity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """`several`: at least two threads of one process must have been in these functions."""
     only_main: bool = False
     """Whether only the samples of main threads count."""
+    atomic: bool = False
+    """Whether only the samples just after an atomic update count."""
     own_program: bool = True
     """Whether the advice only helps a person who can change the program's source."""
     least_percent: float
@@ -127,7 +129,7 @@ def times_of(program: NativeProgram) -> Iterator[NativeTime]:
         if not found or (activity.threads == "several" and not _is_parallel(program, found)):
             continue
         whole = program.main_samples if activity.only_main else program.samples
-        own = sum(one.main_samples if activity.only_main else one.samples for one in found)
+        own = sum(_samples(activity, one) for one in found)
         share = 100 * own / whole if whole else 0.0
         interval = share_interval(share, whole)
         if (
@@ -135,11 +137,18 @@ def times_of(program: NativeProgram) -> Iterator[NativeTime]:
             and share >= activity.least_percent
             and interval[0] >= _SURELY * activity.least_percent
         ):
+            found.sort(key=lambda one: -_samples(activity, one))
             yield NativeTime(activity, tuple(found), share)
 
 
+def _samples(activity: NativeActivity, use: FunctionUse) -> int:
+    if activity.atomic:
+        return use.atomic_samples
+    return use.main_samples if activity.only_main else use.samples
+
+
 def _fits(activity: NativeActivity, use: FunctionUse) -> bool:
-    return bool(
+    return (not activity.atomic or use.atomic_samples > 0) and bool(
         re.fullmatch(activity.functions, use.function) and re.fullmatch(activity.files, use.file)
     )
 

@@ -227,7 +227,7 @@ def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
     A launcher such as torchrun waits for its children, and loader workers wait for requests. A
     process that lasted for less than half of the longest one does only a part of the work. If the
     process is a worker of a pool, a manager of shared objects or a server, the process that created
-    it counts.
+    it counts. So it does if both mostly sleep: each of them waits for the other one.
     """
     longest_s = max((one.wall_s for one in processes), default=0.0)
     found = max(
@@ -241,7 +241,19 @@ def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
         if parent is None or parent is found:
             break
         found = parent
+    above = by_id.get((found.node, found.parent_pid)) if found is not None else None
+    if found is not None and above is not None and _wait_for_each_other(found, above):
+        return above
     return found
+
+
+def _wait_for_each_other(child: WatchedProcess, parent: WatchedProcess) -> bool:
+    """Return whether a process and the child process that does its work mostly sleep."""
+    is_child = any(_IN_CHILD.search(place_of(one)) for s in child.stacks for one in s.own_frames)
+    return is_child and all(
+        2 * sum(seen.wall_s for seen in one.stacks if seen.state is State.SLEEPING) > one.wall_s
+        for one in (child, parent)
+    )
 
 
 def is_for_next_task(seen: Seen) -> bool:

@@ -170,6 +170,14 @@ class InTurn(InLoop, frozen=True, kw_only=True):
     """The line that takes a lock for the request; `loop` is then this line too."""
     block: Union[Block, None] = None
     """How the loop sends the requests in blocks, of which each waits for its slowest request."""
+    moved: Union[tuple[int, int], None] = None
+    """First and last line of the request in the block of the lock, if the task has opened the
+    connection before; None: only the awaited call is known."""
+    gathered: str = ""
+    """A line that replaces the whole loop and awaits all requests together; empty: the loop does
+    more than to collect the answers."""
+    is_many: bool = False
+    """Whether the source says that the loop has several items."""
 
     def shows(self, seen: Seen) -> tuple[bool, bool]:
         """Return whether a stack is in this call, and whether it is beside this call in the loop.

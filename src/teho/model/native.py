@@ -26,6 +26,9 @@ class FunctionUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     samples: int
     main_samples: int = 0
     """Samples of the main threads of the processes."""
+    atomic_samples: int = 0
+    """Samples just after an atomic update of memory, such as `lock add`. In a library and on other
+    processors than x86-64, they are not counted."""
     threads: int
     """Number of different threads that were in this function."""
 

@@ -27,6 +27,7 @@ __all__ = [
     "ProgramUse",
     "Run",
     "RunState",
+    "ShellLoop",
     "Step",
     "Task",
     "Trouble",
@@ -155,6 +156,19 @@ class ProgramUse(msgspec.Struct, frozen=True, kw_only=True):
     """Number of different processes that had this command line."""
 
 
+class ShellLoop(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A loop of a shell script that starts programs in each iteration."""
+
+    file: str
+    """Name of the script, without its folder."""
+    line: int
+    """First line of the loop."""
+    text: str
+    """The begin of this line, such as `while read -r line`."""
+    commands: tuple[tuple[int, str], ...]
+    """Line and name of each program that the loop starts."""
+
+
 class IdleProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A process that waited while the program used no core of its node."""
 
@@ -215,6 +229,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of samples that listed other programs."""
     programs: tuple[ProgramUse, ...] = ()
     """Programs other than Python, those in most samples first."""
+    shell_loops: tuple[ShellLoop, ...] = ()
+    """Loops of the shell scripts that ran, as far as they start programs."""
     native: tuple[NativeProgram, ...] = ()
     """Functions of programs other than Python, the program with most samples first."""
     idle: IdleTime | None = None

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from teho.unwind.atomic import follows_atomic
 from teho.unwind.call_sites import called_import, may_jump_away
 from teho.unwind.loaded_files import LoadedFiles, Span
 from teho.unwind.perf_events import Sample
@@ -32,6 +33,8 @@ class Place(NamedTuple):
     name."""
     line: str = ""
     """Line of the program, or of the call, such as `model.c:63`; empty if it is not known."""
+    is_atomic: bool = False
+    """Whether the program had just executed an atomic update, which may have waited."""
 
 
 class _Sampled(Protocol):
@@ -50,6 +53,7 @@ class _Function(NamedTuple):
     name: str
     file: str
     line: str
+    is_atomic: bool = False
 
 
 class _Call(NamedTuple):
@@ -88,7 +92,7 @@ class FunctionPlaces:
             return Place("", "", "")
         function = self._function(process, span, sample.address)
         if span.path == process.path or not span.inode:
-            return Place(function.name, function.file, "", function.line)
+            return Place(function.name, function.file, "", function.line, function.is_atomic)
         call = self._call_above(process, span, sample)
         if call:
             return Place(call.called, function.file, call.caller, call.line)
@@ -112,13 +116,17 @@ class FunctionPlaces:
         if known is None:
             symbols = self._symbols_of(process, span)
             name = line = ""
+            is_atomic = False
             if symbols:
                 virtual = symbols.virtual_of(address - span.begin + span.offset)
                 if virtual is not None:
                     start, name = symbols.function_at(virtual)
                     name = name or (f"{span.name}+{start:#x}" if start else "")
-                    line = symbols.line_at(virtual) if span.path == process.path else ""
-            known = _Function(name, span.name, line)
+                    if span.path == process.path:
+                        is_atomic = follows_atomic(symbols, virtual)
+                        # The line of an update that took the time, not that of what follows it.
+                        line = symbols.line_at(virtual - is_atomic)
+            known = _Function(name, span.name, line, is_atomic)
             if len(self._functions) >= _MOST_KNOWN:
                 self._functions.clear()
             self._functions[key] = known

@@ -45,6 +45,7 @@ class _Use:
     def __init__(self) -> None:
         self.samples = 0
         self.main_samples = 0
+        self.atomic_samples = 0
         self.threads: set[int] = set()
         self.lines: Counter[str] = Counter()
 
@@ -63,12 +64,14 @@ class _Program:
 
     def add(self, place: Place, thread: int, *, is_main: bool, samples: int) -> None:
         """Count samples of a thread."""
-        line, place = place.line, place._replace(line="")
+        line, is_atomic = place.line, place.is_atomic
+        place = place._replace(line="", is_atomic=False)
         if place not in self.uses and len(self.uses) >= _MOST_PLACES:
             place = _OTHER
         use = self.uses.setdefault(place, _Use())
         use.samples += samples
         use.main_samples += samples if is_main else 0
+        use.atomic_samples += samples if is_atomic else 0
         if line and (line in use.lines or len(use.lines) < _MOST_LINES):
             use.lines[line] += samples
         if len(use.threads) < _MOST_OF_ALL:
@@ -287,6 +290,7 @@ def _described(name: str, program: _Program) -> NativeProgram:
             lines=dict(use.lines.most_common(_KEPT_LINES)),
             samples=use.samples,
             main_samples=use.main_samples,
+            atomic_samples=use.atomic_samples,
             threads=len(use.threads),
         )
         for place, use in program.uses.items()

@@ -11,6 +11,7 @@ from teho.config.privacy import readable
 from teho.devices.host.procstat import read_stat, slurp
 from teho.model.run import ProgramUse
 from teho.observe.process_list import command_text
+from teho.observe.shell_scripts import ShellScripts
 
 __all__ = ["Programs"]
 
@@ -47,6 +48,8 @@ class Programs:
         """Number of samples."""
         self._programs: dict[str, _Seen] = {}
         self._commands: dict[tuple[str, str], _Seen] = {}
+        self.scripts = ShellScripts(proc)
+        """The shell scripts that started these programs."""
 
     def read(self, pids: Collection[int]) -> None:
         """Count the processes that exist now.
@@ -55,6 +58,7 @@ class Programs:
             pids: the program's processes on this node.
         """
         self.samples += 1
+        self.scripts.read(pids)
         programs: set[str] = set()
         commands: set[tuple[str, str]] = set()
         for pid in nlargest(_MOST, pids):  # the youngest ones: the oldest only start others

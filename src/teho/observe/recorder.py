@@ -459,6 +459,7 @@ class Recorder:
             troubles=tuple(self._troubles.values()),
             program_samples=self._programs.samples,
             programs=self._programs.most_seen(),
+            shell_loops=self._programs.scripts.loops(),
             native=self._functions.found(),
             idle=self._idle.found,
         )

@@ -7,7 +7,7 @@ import ast
 from teho.source.changes import named_values
 from teho.source.parsed import Function, Loop, root_name
 
-__all__ = ["length", "may_iterate"]
+__all__ = ["length", "may_iterate", "number_of"]
 
 _SAME_LENGTH = frozenset(("enumerate", "sorted", "reversed", "list", "tuple", "tqdm", "iter"))
 _OF_DICTIONARIES = frozenset(("items", "keys", "values"))
@@ -57,11 +57,17 @@ def length(node: ast.expr, function: Function, depth: int = 0) -> int | None:
     return None
 
 
-def _number(node: ast.expr, function: Function) -> int | None:
+def number_of(node: ast.expr, function: Function) -> float | None:
+    """Return a number that the source has, also by its name; None: it does not say the number."""
     if isinstance(node, ast.Name):
         found = _assigned(node.id, function)
         node = found[0] if found else node
     value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, (int, float)) else None
+
+
+def _number(node: ast.expr, function: Function) -> int | None:
+    value = number_of(node, function)
     return value if isinstance(value, int) else None
 
 

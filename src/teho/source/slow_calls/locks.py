@@ -36,6 +36,8 @@ _CALLS = re.compile(
     r"|fromfile|fsync|check_output|communicate)\("
 )
 """Innermost lines that do the same."""
+_ONLY_READS = frozenset(("tobytes", "encode", "copy", "astype", "ravel", "reshape", "getvalue"))
+"""Methods that only read their object, and return a new value."""
 
 
 class _Block(NamedTuple):
@@ -129,6 +131,9 @@ def _is_alone(call: ast.Call, block: _Block, level: Level) -> bool:
             if isinstance(method.value, (ast.Call, ast.Constant)):
                 continue  # `open(path).read()`: the call before is examined too
             if is_imported(name, function):
+                continue
+            is_local = isinstance(method.value, ast.Name) and function.binds(name)
+            if method.attr in _ONLY_READS and is_local:
                 continue
             if not name or not _is_made_in(name, block.node, function):
                 return False

@@ -23,6 +23,7 @@ from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.columns import find_unused_columns
 from teho.source.slow_calls.diagonal_jacobians import find_diagonal_jacobian
 from teho.source.slow_calls.factors import find_factorised_again
+from teho.source.slow_calls.few_statements import find_few_statements
 from teho.source.slow_calls.filled_arrays import find_filled_array
 from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
@@ -35,6 +36,7 @@ from teho.source.slow_calls.http_connections import find_connection_for_each
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.jacobians import find_dense_jacobian
+from teho.source.slow_calls.late_reductions import find_late_reduction
 from teho.source.slow_calls.locks import find_held_lock
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
@@ -43,6 +45,7 @@ from teho.source.slow_calls.padded_batches import find_padded_batches
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.pair_fills import find_pair_fill
 from teho.source.slow_calls.pairs import find_compared_pairs
+from teho.source.slow_calls.pauses import find_pause
 from teho.source.slow_calls.pictures import find_picture_decoded_again
 from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
@@ -132,6 +135,9 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_full_vectors(levels, purity),
         find_prefix_scan(levels),
         find_records(levels),
+        find_pause(levels, purity.program),
+        find_late_reduction(levels),
+        find_few_statements(levels),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():

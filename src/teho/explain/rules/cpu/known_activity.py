@@ -34,6 +34,7 @@ from teho.explain.gpu_lines import gpu_lines
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.messages import OBJECTS_PASSED, objects_made_before, small_messages
 from teho.explain.options import is_worth_naming, lines_of_option, option_of_rule, option_times
+from teho.explain.pauses import WORKED_PERCENT, long_pauses
 from teho.explain.plans import plan_times
 from teho.explain.pools import POOL_STARTS, are_commands, lost_restarts, replaced_workers
 from teho.explain.program_context import in_lines
@@ -123,6 +124,8 @@ _OBJECTS_OF_RANKS = "ranks_exchange_objects"
 _IMPORTED = "imported_again"
 _DATABASES = frozenset(("database", "rows_queried"))
 """Names in activities.toml."""
+_FEW_STATEMENTS = "statements_few"
+"""Name in costly_options.toml."""
 _COMPARE_COLUMN = (
     "Write the condition without the function. For example, to select one day, write "
     "`taken_at >= ? AND taken_at < ?`, and give the day and the next day as values. If the column "
@@ -194,6 +197,9 @@ def judge(context: ProgramContext) -> Findings:
                 and small_messages(context, main, time) is not None
             )
             is_reported |= time.activity.name in POOL_STARTS and restarts is not None
+            is_reported |= time.activity.name == _SLEEPING and any(
+                context.is_loss(one.lost_s, main) for one in long_pauses(main, WORKED_PERCENT.value)
+            )
             is_once = time.activity.name in _OF_JAX and not compiles_again(
                 main, most, partial(context.is_loss, main=main)
             )
@@ -345,6 +351,10 @@ def _is_purpose(context: ProgramContext, main: MainProcess, time: ActivityTime) 
         return not activity.faster_way
     if activity.name == _SLEEPING:
         return True
+    if activity.name in _DATABASES:
+        few = lines_of_option(main, _FEW_STATEMENTS)
+        in_few = frozenset(one for one in time.stacks if not few.isdisjoint(one))
+        return _part_of(time, in_few) >= context.limit("named_part")
     if activity.name == _SERVER:
         beside = main.percent(Doing.PYTHON, Doing.NATIVE, Doing.THREADS)
         return beside < context.limit("beside_waiting_percent")

@@ -79,6 +79,7 @@ def _texts(use: NativeUse, time: NativeTime) -> dict[str, str]:
     return {
         "program": use.program.name,
         "function": label_of(first),
+        "function_at": caller_words(label_of(first), top_line([first])),
         "file": first.file,
         "share": f"{time.share_percent:.0f}",
         "caller": joined(words or ["its code"]),

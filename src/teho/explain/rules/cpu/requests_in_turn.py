@@ -1,11 +1,11 @@
 """Requests of coroutines wait for each other, although they do not need each other.
 
-In the first case, a coroutine waits for a request, computes with the answer, and only then sends
-the next request. The stacks show that the event loop waited for only this request, and that the
-same loop of the program computed at other times. The program's source shows that the next request
-does not need the last answer. In the second case, a task holds a lock of asyncio while it waits for
-a request, and the stacks show that other tasks wait for a lock. In both cases, each request has its
-own connection. Teho does not know whether the server answers several requests at the same time.
+In the first case, a coroutine waits for a request, and only then sends the next request. The stacks
+show that the event loop waited for only this request, and whether the same loop of the program
+computed at other times. The program's source shows that the next request does not need the last
+answer. In the second case, a task holds a lock of asyncio while it waits for a request, and the
+stacks show that other tasks wait for a lock. In both cases, each request or each task has its own
+connection. Teho does not know whether the server answers several requests at the same time.
 
 In the third case, a loop sends requests in blocks with `asyncio.gather`, and the next block begins
 when the slowest request of a block is ready. The stacks show for how long only one request was
@@ -15,6 +15,7 @@ open.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from teho.explain.coroutines import CallTime, in_turn_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
@@ -31,8 +32,8 @@ THRESHOLDS = {
     "computing_percent": chosen(
         10.0,
         "%",
-        "below this limit, the program does little except waiting, so waiting may be its purpose: "
-        "the server may answer only one request at a time",
+        "below this limit, the loop does little except waiting: time is saved only if the server "
+        "answers several requests at the same time",
     ),
 }
 SAME_LOSS_AS = ("known_activity",)
@@ -65,10 +66,11 @@ def judge(context: ProgramContext) -> Findings:
                     return
             computes = 100 * time.beside_s / main.process.wall_s
             together = 100 * time.together_s / time.wall_s
-            is_alone = together < context.limit("together_percent")
-            if turn.lock is None and is_alone and computes >= context.limit("computing_percent"):
-                yield _in_loop(context, main, time, turn)
-                return
+            if turn.lock is not None or together >= context.limit("together_percent"):
+                continue
+            does_more = computes >= context.limit("computing_percent")
+            yield (_in_loop if does_more else _only_waits)(context, main, time, turn)
+            return
 
 
 def _of_lock(main: MainProcess, lock: Frame) -> list[CallTime]:
@@ -97,16 +99,33 @@ def _with_lock(
         share_percent=share,
         evidence=(Evidence("time in which one task waited and held the lock", share, "%"),),
         action=(
-            f"If the lock protects only data of the program, await {' and '.join(calls)} before "
-            f"`{lock.short_text}`, and change the data inside. The requests of all tasks then wait "
-            f"at the same time.{rest} If the server permits only a few requests at a time, use "
-            "`asyncio.Semaphore(4)` around the request. If it permits only one, the lock is right."
+            f"If the lock protects only data of the program, {_outside(turns, lock)} The requests "
+            f"of all tasks then wait at the same time.{rest} If the server permits only a few "
+            "requests at a time, use `asyncio.Semaphore(4)` around the request. If it permits only "
+            "one, the lock is right."
         ),
         judged_by=[],
         regain_percent=(_LEAST_LOCKED * share, _MOST * share),
         lines=[(time.in_loop.call, time.locked_s) for time in times],
         mutes=False,
         certainty=Certainty.POSSIBLE,
+    )
+
+
+def _outside(turns: Sequence[InTurn], lock: Frame) -> str:
+    """Return how to make the requests outside of the block of a lock."""
+    first = turns[0]
+    if first.moved is None:
+        calls = " and ".join(f"`{turn.call_text}`" for turn in turns)
+        return f"await {calls} before `{lock.short_text}`, and change the data inside."
+    begin, end = first.moved
+    lines = f"lines {begin} to {end}" if end > begin else f"line {begin}"
+    text = f"move {lines} of {lock.short_place.rpartition(':')[0]} out of the block"
+    if end >= first.last:
+        return f"{text}, directly after it, with less indentation."
+    return (
+        f"{text}: end the block before line {begin}, and put the lines after line {end} into a "
+        f"second block `{lock.short_text}:`."
     )
 
 
@@ -169,6 +188,44 @@ def _in_loop(context: ProgramContext, main: MainProcess, time: CallTime, turn: I
         lines=[(call, time.wall_s)],
         mutes=False,
         certainty=Certainty.POSSIBLE,
+    )
+
+
+def _only_waits(
+    context: ProgramContext, main: MainProcess, time: CallTime, turn: InTurn
+) -> Located:
+    share = min(100.0, 100 * time.wall_s / main.process.wall_s)
+    call, loop = turn.call, turn.loop
+    limited = (
+        "If there are very many requests, write `limit = asyncio.Semaphore(20)` before them, and "
+        "`async with limit:` around the request in the function that makes it."
+    )
+    how = f"replace the loop by `{turn.gathered}`. {limited}" if turn.gathered else ""
+    return context.lost(
+        f"The loop at {loop.short_place} waited for `{turn.call_text}` for {share:.0f} % of the "
+        "run time: it sends each request only after the answer to the request before.",
+        share_percent=share,
+        evidence=(
+            Evidence("time in which the loop waited for a request", share, "%"),
+            Evidence("loop", f"{loop.short_place}  {loop.short_text}"),
+        ),
+        action=(
+            "No request needs the answer to an earlier request. If the server answers several "
+            f"requests at the same time, {how or _early(turn)}"
+        ),
+        judged_by=["computing_percent"],
+        regain_percent=(0.0, _MOST * share),
+        lines=[(call, time.wall_s)],
+        mutes=False,
+        certainty=Certainty.POSSIBLE,
+    )
+
+
+def _early(turn: InTurn) -> str:
+    return (
+        "begin them early: before the loop, write `tasks = [asyncio.create_task("
+        f"{turn.call_text}) {_for(turn)}]` and `limit = asyncio.Semaphore(20)`. {_awaiting(turn)} "
+        "In the function that makes the request, write `async with limit:` around the request."
     )
 
 

@@ -1,8 +1,16 @@
-"""The program starts many processes that run only for a short time."""
+"""The program starts many processes that run only for a short time.
+
+If shell scripts have loops that start programs, the finding names these loops.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from teho.explain.rule import Certainty, Evidence, Findings, RuleContext, Severity, chosen
+from teho.explain.wording import listed
+from teho.model.run import ShellLoop
 
 RANK = 452
 SEVERITY = "warning"
@@ -25,6 +33,13 @@ THRESHOLDS = {
 }
 MUTES = ("serial_program", "cores_unused")
 MUTES_BECAUSE = "this finding says what the program does with the one core that it uses"
+
+_MOST_LOOPS = 2
+_READS = re.compile(r"\bread\b")
+_TEXT_TOOLS = frozenset(
+    ("awk", "gawk", "mawk", "cut", "sed", "tr", "grep", "head", "tail", "wc", "bc", "expr", "paste")
+)
+"""Programs whose work one `awk` can do."""
 
 
 def judge(context: RuleContext) -> Findings:
@@ -53,21 +68,58 @@ def judge(context: RuleContext) -> Findings:
         per_s = started / context.summary.elapsed_s
         recorded = context.run.node(node.name)
         is_whole = recorded is not None and recorded.core_count_node == node.cores
+        loops = _by_lines_first(recorded.shell_loops if recorded else ())
         yield context.finding(
             Severity.WARNING,
             f"The program started about {per_s:.0f} short processes per second on {node.name}. "
-            f"These processes used {share:.0f} % of the program's CPU time.",
+            f"These processes used {share:.0f} % of the program's CPU time.{_starts(loops)}",
             evidence=(
                 Evidence("share of the CPU time that ended child processes used", share, "%"),
                 Evidence("processes started on the node", per_s, "1/s"),
                 Evidence("mean CPU time of a process, at least", each_ms, "ms"),
             ),
-            action=(
-                "Start fewer processes, and give each process more work. For example, let one "
-                "program read the whole file, instead of starting a program for each line."
-            ),
+            action=_action(loops),
             subjects=(node,),
             certainty=Certainty.LIKELY if is_whole else Certainty.POSSIBLE,
             # The start of a process is a part of its time.
             regain_percent=(share / 2, share),
         )
+
+
+def _by_lines_first(loops: Sequence[ShellLoop]) -> list[ShellLoop]:
+    """Return the loops that may start the processes: those that read lines, if there are some."""
+    reading = [one for one in loops if _READS.search(one.text)]
+    found = sorted(reading or loops, key=lambda one: -len(one.commands))
+    return found[:_MOST_LOOPS]
+
+
+def _starts(loops: Sequence[ShellLoop]) -> str:
+    """Return a sentence that says which loops of shell scripts start programs."""
+    if not loops:
+        return ""
+    words = [
+        f"the loop `{one.text}` at {one.file}:{one.line} starts "
+        f"{listed([f'`{name}`' for _, name in one.commands])} (line"
+        f"{'s' * (len(_lines(one)) > 1)} {listed(list(map(str, _lines(one))))})"
+        for one in loops
+    ]
+    text = f"In each iteration, {', and '.join(words)}."
+    return f" {text}"
+
+
+def _lines(loop: ShellLoop) -> list[int]:
+    return sorted({line for line, _ in loop.commands})
+
+
+def _action(loops: Sequence[ShellLoop]) -> str:
+    if len(loops) == 1 and {name for _, name in loops[0].commands} <= _TEXT_TOOLS:
+        loop = loops[0]
+        return (
+            f"Replace the loop at {loop.file}:{loop.line} by one `awk` that reads the whole file: "
+            "`awk -F';' '{ print $1, $2 + $3 }' FILE`. `-F` is the character between the columns, "
+            "and `$1` the first column of a line. `awk` also computes, and writes with `printf`."
+        )
+    return (
+        "Start fewer processes, and give each process more work. For example, let one program read "
+        "the whole file, instead of starting a program for each line."
+    )

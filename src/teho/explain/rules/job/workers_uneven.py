@@ -72,6 +72,8 @@ def _why(large: tuple[str, Frame] | None) -> str:
     if large is None:
         return ""
     at = large[1]
+    if "=" not in at.text:
+        return f": perhaps {at.short_place} makes one part for each worker"
     return f": `{at.short_text}` at {at.short_place} gives each worker many tasks at once"
 
 

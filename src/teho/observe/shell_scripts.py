@@ -1,0 +1,73 @@
+"""Reads the shell scripts that run, to find the loops that start programs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from heapq import nsmallest
+from pathlib import Path
+
+from teho.devices.host.procstat import slurp
+from teho.model.run import ShellLoop
+from teho.source.shell import shell_loops
+
+__all__ = ["ShellScripts"]
+
+_SHELL = re.compile(rb"(?:.*/)?(?:ba|da|k|z|a)?sh")
+_MOST_SCRIPTS, _MOST_PROCESSES, _MOST_LOOPS = 8, 8, 16
+_LONGEST_BYTES = 64 * 1024
+
+
+class ShellScripts:
+    """The loops of the shell scripts of a node.
+
+    Args:
+        proc: mount point of the process file system.
+    """
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self._proc = proc
+        self._known: set[int] = set()
+        self._loops: dict[Path, tuple[ShellLoop, ...]] = {}
+
+    def read(self, pids: Collection[int]) -> None:
+        """Read the scripts of new shells. A script is read only once.
+
+        Args:
+            pids: the program's processes on this node; the oldest ones are the scripts, and the
+                youngest ones the programs that they start.
+        """
+        for pid in nsmallest(_MOST_PROCESSES, pids):
+            if pid not in self._known and len(self._loops) < _MOST_SCRIPTS:
+                self._known.add(pid)
+                path = self._script(pid)
+                if path is not None and path not in self._loops:
+                    self._loops[path] = _loops_of(path)
+
+    def loops(self) -> tuple[ShellLoop, ...]:
+        """Return the loops of all scripts that start programs."""
+        found = [loop for loops in self._loops.values() for loop in loops]
+        return tuple(found[:_MOST_LOOPS])
+
+    def _script(self, pid: int) -> Path | None:
+        """Return the script that a process executes; None: it is no shell, or has no file."""
+        directory = f"{self._proc}/{pid}"
+        try:
+            name, *given = slurp(directory + "/cmdline").split(b"\0")
+            script = next((one for one in given if not one.startswith((b"-", b"+"))), b"")
+            if not _SHELL.fullmatch(name) or not script or b"-c" in given:
+                return None
+            folder = os.readlink(directory + "/cwd")  # noqa: PTH115 - a text
+        except (OSError, ValueError):
+            return None  # it has ended, or it cannot be read
+        return Path(folder, os.fsdecode(script))
+
+
+def _loops_of(path: Path) -> tuple[ShellLoop, ...]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LONGEST_BYTES)
+    except OSError:
+        return ()
+    return shell_loops(content.decode("utf-8", "replace"), path.name)

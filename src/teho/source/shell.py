@@ -1,0 +1,99 @@
+"""Finds the loops of a shell script that start programs in each iteration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from teho.model.run import ShellLoop
+
+__all__ = ["shell_loops"]
+
+_BUILT_IN = frozenset(
+    (
+        ":", ".", "[", "[[", "alias", "bg", "bind", "break", "builtin", "caller", "case", "cd",
+        "command", "compgen", "continue", "coproc", "declare", "dirs", "disown", "do", "done",
+        "echo", "elif", "else", "enable", "esac", "eval", "exec", "exit", "export", "false", "fc",
+        "fg", "fi", "for", "function", "getopts", "hash", "help", "history", "if", "in", "jobs",
+        "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read",
+        "readarray", "readonly", "return", "select", "set", "shift", "shopt", "source", "suspend",
+        "test", "then", "time", "times", "trap", "true", "type", "typeset", "ulimit", "umask",
+        "unalias", "unset", "until", "wait", "while",
+    )
+)  # fmt: skip
+"""Commands that the shell executes itself, and its words."""
+_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|(?<![\w$])#[^\n]*", re.DOTALL)
+_HERE = re.compile(r"<<-?\s*[\\'\"]?(\w+)['\"]?[^\n]*\n.*?^\s*\1\s*$", re.DOTALL | re.MULTILINE)
+_ARITHMETIC = re.compile(r"\$?\(\((?:[^()]|\([^()]*\))*\)\)")
+_FUNCTION = re.compile(r"(?:^|\s)([\w-]+)\s*\(\)|\bfunction\s+([\w-]+)")
+_WORD = re.compile(r"(?:(?<=[\n;|&({`])|^|\b(?:do|then|else|in)\s)[ \t]*(while|until|for|done)\b")
+_COMMAND = re.compile(
+    r"(?:[\n|;&(`]|^|\bdo\b)[ \t]*(?:(?:do|then|else|elif|if|while|until|time|!|\{)[ \t\n]+)*"
+    r"(?:[A-Za-z_]\w*=[^\s$(]*[ \t]+)*([A-Za-z_./][\w./+-]*)(?![\w=(]*[=(])"
+)
+_DO = re.compile(r"\bdo\b")
+_LONGEST = 64 * 1024
+_LONGEST_TEXT = 80
+_MOST_LOOPS, _MOST_COMMANDS = 16, 8
+
+
+def shell_loops(text: str, file: str) -> tuple[ShellLoop, ...]:
+    """Return the innermost loops of a script that start programs, in their order.
+
+    Text in quotes is left out, so a loop of `awk` is no loop of the script.
+
+    Args:
+        text: the script.
+        file: name of its file.
+    """
+    if len(text) > _LONGEST:
+        return ()
+    plain = _QUOTED.sub(_without_words, _HERE.sub(_blank, text))
+    plain = _ARITHMETIC.sub(_blank, plain)
+    own = {name for pair in _FUNCTION.findall(plain) for name in pair if name}
+    lines = text.split("\n")
+    found = []
+    for begin, end in _innermost(plain):
+        first = plain.count("\n", 0, begin) + 1
+        body = _DO.search(plain, begin, end) if plain.startswith("for", begin) else None
+        again = body.start() if body else begin  # the words of `for` are computed once
+        commands = []
+        for match in _COMMAND.finditer(plain, again, end):
+            name = match[1].rpartition("/")[2]
+            if name and name not in _BUILT_IN and name not in own and not name.startswith("."):
+                commands.append((plain.count("\n", 0, match.start(1)) + 1, name))
+        if commands:
+            text_of_loop = lines[first - 1].strip()
+            found.append(
+                ShellLoop(
+                    file=file,
+                    line=first,
+                    text=text_of_loop.partition(";")[0].strip()[:_LONGEST_TEXT],
+                    commands=tuple(commands[:_MOST_COMMANDS]),
+                )
+            )
+    return tuple(found[:_MOST_LOOPS])
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "".join("\n" if one == "\n" else " " for one in match[0])
+
+
+def _without_words(match: re.Match[str]) -> str:
+    """Return a text in quotes without its words; a command in double quotes stays."""
+    if match[0].startswith('"') and "$(" in match[0]:
+        return " " + match[0][1:-1] + " "
+    return _blank(match) if match[0][0] == "#" else re.sub(r"[^\n]", '"', match[0])
+
+
+def _innermost(plain: str) -> Iterator[tuple[int, int]]:
+    """Yield the begin and the end of each loop without another loop in it."""
+    open_loops: list[tuple[int, bool]] = []
+    for match in _WORD.finditer(plain):
+        if match[1] != "done":
+            open_loops.append((match.start(1), True))
+        elif open_loops:
+            begin, is_innermost = open_loops.pop()
+            if is_innermost:
+                yield begin, match.start(1)
+            open_loops = [(place, False) for place, _ in open_loops]
