@@ -50,6 +50,7 @@ from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.sample_gradients import find_sample_gradients
 from teho.source.slow_calls.sample_loops import find_sample_loop
 from teho.source.slow_calls.shares import find_prepared_by_all
+from teho.source.slow_calls.single_elements import find_single_elements
 from teho.source.slow_calls.singular_values import find_largest_singular_value
 from teho.source.slow_calls.static_arguments import find_static_argument
 from teho.source.slow_calls.trainer_logits import find_collected_logits
@@ -126,6 +127,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_unshared_data(levels, purity.program),
         find_weights_as_text(levels),
         find_pair_fill(levels),
+        find_single_elements(levels, purity),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():
