@@ -18,6 +18,7 @@ from teho.source.slow_calls.attention_by_hand import find_attention_by_hand
 from teho.source.slow_calls.averaged_weights import find_average_on_host
 from teho.source.slow_calls.backward_again import find_backward_again
 from teho.source.slow_calls.boosting import find_single_rounds
+from teho.source.slow_calls.boosting_predicted import find_predicted_again
 from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.columns import find_unused_columns
@@ -128,6 +129,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_weights_as_text(levels),
         find_pair_fill(levels),
         find_single_elements(levels, purity),
+        find_predicted_again(levels, purity),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():
