@@ -56,6 +56,7 @@ from teho.source.slow_calls.singular_values import find_largest_singular_value
 from teho.source.slow_calls.static_arguments import find_static_argument
 from teho.source.slow_calls.trainer_logits import find_collected_logits
 from teho.source.slow_calls.unjitted import find_unjitted
+from teho.source.slow_calls.unrolled_loops import find_unrolled_loop
 from teho.source.slow_calls.unshared_data import find_unshared_data
 from teho.source.slow_calls.weighted_draws import find_weighted_draw
 from teho.source.slow_calls.weights_as_text import find_weights_as_text
@@ -130,6 +131,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_pair_fill(levels),
         find_single_elements(levels, purity),
         find_predicted_again(levels, purity),
+        find_unrolled_loop(levels, frames, purity),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():

@@ -68,7 +68,10 @@ THRESHOLDS = {
         "too short to be shared by several threads",
     ),
 }
-MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused", "product_on_one_core")
+MUTES = (
+    *("python_bound", "input_slow", "serial_program", "cores_unused", "product_on_one_core"),
+    "fixed_costs_dominate",
+)
 MUTES_BECAUSE = "this finding names the option that costs the time"
 SAME_LOSS_AS = ("known_activity", "saving_often")
 _OPTION = re.compile(r"\w+=")
@@ -77,6 +80,8 @@ _PART = re.compile(r"[\w.\[\]'\"]+\[.*\]")
 """A part of an array."""
 _LINE = re.compile(r"return\b")
 """Begin of a statement that a finding names as a whole line."""
+_LOOP = re.compile(r"for\b")
+"""Begin of a loop."""
 _CLAUSE = re.compile(r"(LIMIT|OFFSET) ")
 """Begin of a clause of SQL."""
 _SEVERAL_WORKERS = 2
@@ -207,6 +212,8 @@ def _noun(text: str) -> str:
         return "clause"
     if _LINE.match(text):
         return "line"
+    if _LOOP.match(text):
+        return "loop"
     return "setting" if " = " in text else "call"
 
 
