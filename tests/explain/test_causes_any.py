@@ -440,12 +440,14 @@ class TestDebugMode:
         assert judged(debug_mode, watched(process(torch={"anomaly": False}))) == []
 
 
+TABLE = {
+    "optimizer": "Adam",
+    "parameter_bytes": 100 * 10**6,
+    "table_gradient": {"rows": 10**6, "bytes": 96 * 10**6, "used_percent": 0.5},
+}
+
+
 class TestTableGradient:
-    FACTS = {
-        "optimizer": "Adam",
-        "parameter_bytes": 100 * 10**6,
-        "table_gradient": {"rows": 10**6, "bytes": 96 * 10**6, "used_percent": 0.5},
-    }
     STEP = of_library("torch/optim/adam.py", "Adam.step")
     CLOSURE = of_library("lightning/pytorch/loops/optimization/automatic.py", "Closure.closure")
     FIT = own("trainer.fit(model, data)", 60)
@@ -453,12 +455,12 @@ class TestTableGradient:
     def test_a_backward_pass_that_the_optimizer_calls(self):
         backward = of_library("torch/_tensor.py", "Tensor.backward")
         frames = (backward, self.CLOSURE, self.STEP, self.FIT)
-        made = watched(process(seen(frames, 50.0), torch=self.FACTS))
+        made = watched(process(seen(frames, 50.0), torch=TABLE))
         assert len(judged(table_gradient_dense, made)) == 1
 
     def test_a_forward_pass_that_the_optimizer_calls(self):
         frames = (own("self.body(x)", 29, "Net.forward"), self.CLOSURE, self.STEP, self.FIT)
-        made = watched(process(seen(frames, 50.0), torch=self.FACTS))
+        made = watched(process(seen(frames, 50.0), torch=TABLE))
         assert judged(table_gradient_dense, made) == []
 
 
