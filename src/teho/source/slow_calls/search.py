@@ -27,6 +27,7 @@ from teho.source.slow_calls.factors import find_factorised_again
 from teho.source.slow_calls.filled_arrays import find_filled_array
 from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
+from teho.source.slow_calls.frozen_models import find_frozen_model
 from teho.source.slow_calls.groups import find_empty_groups
 from teho.source.slow_calls.hashes import find_colliding_hash
 from teho.source.slow_calls.host_batches import find_converted_before_copy
@@ -132,6 +133,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_single_elements(levels, purity),
         find_predicted_again(levels, purity),
         find_unrolled_loop(levels, frames, purity),
+        find_frozen_model(levels, frames, purity),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():
