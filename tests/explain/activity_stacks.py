@@ -366,6 +366,13 @@ STACKS = {
         of_library("datasets/arrow_dataset.py", "Dataset.__getitem__"),
         own("data['text'][i]"),
     ),
+    "datasets_single_values": (
+        of_python("copy.py", "deepcopy"),
+        of_library("datasets/features/features.py", "Features.copy"),
+        of_library("datasets/arrow_dataset.py", "Column.__init__"),
+        of_library("datasets/arrow_dataset.py", "Dataset.__getitem__"),
+        own("data['length'][i]"),
+    ),
     "datasets_shuffled_rows": (
         of_library("datasets/formatting/formatting.py", "_query_table_with_indices_mapping"),
         of_library("datasets/arrow_dataset.py", "Dataset.__getitem__"),

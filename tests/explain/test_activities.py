@@ -100,6 +100,13 @@ NOT = {
         of_library("datasets/formatting/formatting.py", "LazyBatch.format"),
         own("tokenize(batch['text'])"),
     ),
+    # A slice reads the whole column at once.
+    "datasets_single_values": (
+        of_library("datasets/formatting/formatting.py", "PythonArrowExtractor.extract_batch"),
+        of_library("datasets/arrow_dataset.py", "Dataset.__getitem__"),
+        of_library("datasets/arrow_dataset.py", "Column.__getitem__"),
+        own("data['text'][:]"),
+    ),
     # Each optimizer names its steps for the profiler.
     "tracing_tools": (
         of_library("torch/autograd/profiler.py", "record_function.__enter__"),

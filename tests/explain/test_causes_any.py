@@ -26,6 +26,7 @@ from teho.explain.rules.cpu import (
     debug_mode,
     generated_without_cache,
     product_on_one_core,
+    table_gradient_dense,
     threads_in_turn,
     waits_long,
 )
@@ -411,6 +412,14 @@ class TestDebugMode:
         finding = found(debug_mode, watched(process(torch={"anomaly": True})))
         assert finding.sentence == "PyTorch's anomaly detection is on: all computing takes longer."
 
+    def test_anomaly_by_the_trainer_of_lightning(self):
+        fit = (
+            of_library("lightning/pytorch/trainer/trainer.py", "Trainer.fit"),
+            own("trainer.fit(model, data)", 60),
+        )
+        finding = found(debug_mode, watched(process(seen(fit, 50.0), torch={"anomaly": True})))
+        assert "`detect_anomaly=True`" in finding.action
+
     @pytest.mark.parametrize(("value", "count"), [("1", 1), ("0", 0), ("", 0)])
     def test_variable(self, value, count):
         made = watched(process(variables={"CUDA_LAUNCH_BLOCKING": value}))
@@ -429,6 +438,30 @@ class TestDebugMode:
 
     def test_none(self):
         assert judged(debug_mode, watched(process(torch={"anomaly": False}))) == []
+
+
+TABLE = {
+    "optimizer": "Adam",
+    "parameter_bytes": 100 * 10**6,
+    "table_gradient": {"rows": 10**6, "bytes": 96 * 10**6, "used_percent": 0.5},
+}
+
+
+class TestTableGradient:
+    STEP = of_library("torch/optim/adam.py", "Adam.step")
+    CLOSURE = of_library("lightning/pytorch/loops/optimization/automatic.py", "Closure.closure")
+    FIT = own("trainer.fit(model, data)", 60)
+
+    def test_a_backward_pass_that_the_optimizer_calls(self):
+        backward = of_library("torch/_tensor.py", "Tensor.backward")
+        frames = (backward, self.CLOSURE, self.STEP, self.FIT)
+        made = watched(process(seen(frames, 50.0), torch=TABLE))
+        assert len(judged(table_gradient_dense, made)) == 1
+
+    def test_a_forward_pass_that_the_optimizer_calls(self):
+        frames = (own("self.body(x)", 29, "Net.forward"), self.CLOSURE, self.STEP, self.FIT)
+        made = watched(process(seen(frames, 50.0), torch=TABLE))
+        assert judged(table_gradient_dense, made) == []
 
 
 class TestBackwardLong:

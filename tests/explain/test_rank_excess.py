@@ -146,6 +146,27 @@ class TestObjects:
         )
         assert finding.regain_percent == (pytest.approx(17.5), pytest.approx(33.25))
 
+    def test_objects_that_the_exchange_itself_makes(self):
+        made = (own("s.softmax(1).tolist()", 47, "main"),)
+        finding = found(known_activity, ranks(seen(EXCHANGED, 6.0), seen(made, 15.0)))
+        assert finding.sentence.endswith("Making these objects at train.py:47 took another 15 %.")
+
+    def test_making_arrays_of_the_objects_counts(self):
+        read = seen((own("torch.tensor(scores)", 50, "main"),), 15.0)
+        made = ranks(seen(EXCHANGED, 6.0), read)
+        finding = found(known_activity, made)
+        assert finding.sentence == (
+            "Exchanging Python objects between ranks took 6 % of the time, at train.py:47. Making "
+            "arrays from these objects at train.py:50 took another 15 %."
+        )
+        assert judged(ranks_wait_for_each_other, made) == []
+
+    @pytest.mark.parametrize(("line", "function"), [(70, "main"), (50, "evaluate"), (40, "main")])
+    def test_arrays_of_other_lists(self, line, function):
+        read = seen((own("torch.tensor(scores)", line, function),), 15.0)
+        first, *_ = judged(known_activity, ranks(seen(EXCHANGED, 20.0), read))
+        assert "Making" not in first.sentence
+
     @pytest.mark.parametrize(
         "frames",
         [

@@ -473,3 +473,25 @@ def test_another_name_of_a_function_of_a_library(old, new, count):
     stack = ("refocus(square, frame)", "kernel(square, depth)", "np.sqrt(square * depth)")
     texts = [text for text, _, _ in found(source, *stack)]
     assert texts.count("kernel(square, depth)") == count
+
+
+def test_a_vocabulary_that_is_copied_for_each_text():
+    source = """
+    def rows(tok, texts):
+        for text in texts:
+            vocab = tok.get_vocab()
+            keep([vocab["[CLS]"]] + tok.encode(text).ids)
+    """
+    assert found(source, "tok.get_vocab()") == [
+        ("tok.get_vocab()", "for text in texts", True),
+    ]
+
+
+def test_a_vocabulary_that_grows():
+    source = """
+    def rows(tok, texts):
+        for text in texts:
+            tok.add_tokens(text.split())
+            keep(tok.get_vocab())
+    """
+    assert found(source, "tok.get_vocab()") == []

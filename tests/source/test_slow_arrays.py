@@ -87,3 +87,60 @@ def test_whole_arrays(stack):
 )
 def test_single_values(stack):
     assert not is_on_array(*stack)
+
+
+RACE = """
+TRACK = 60
+TABLES = 4096
+class Race:
+    def __init__(self, rng):
+        self.rng = rng
+        self.mine = np.zeros(TABLES, np.int64)
+        self.traps = np.zeros(TRACK + 7, bool)
+        self.turn = 0
+    def throw(self, place):
+        first = self.rng.integers(1, 7, size=TABLES)
+        one = self.rng.integers(1, 7)
+        few = self.rng.normal(size=3)
+        place = place + first
+        caught = self.traps[np.minimum(place, TRACK)]
+        return np.where(caught, np.maximum(place - 5, 0), np.minimum(place, TRACK))
+def main():
+    race = Race(np.random.default_rng(1))
+    cells = (TRACK + 1) ** 2
+    value = np.full(cells, 0.5)
+    for turn in range(48000):
+        moved = race.throw(race.mine)
+        here = race.mine * TRACK
+        visits = np.bincount(here, minlength=cells)
+        seen = visits > 0
+        value[seen] += 1 / np.sqrt(visits[seen])
+        turns = race.turn + 1
+        other = race.pace * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("stack", "is_one"),
+    [
+        (("race.throw(race.mine)", "self.rng.integers(1, 7, size=TABLES)"), True),
+        (("race.throw(race.mine)", "place + first"), True),
+        (
+            (
+                "race.throw(race.mine)",
+                "np.where(caught, np.maximum(place - 5, 0), np.minimum(place, TRACK))",
+            ),
+            True,
+        ),
+        (("race.mine * TRACK",), True),
+        (("visits > 0",), True),
+        (("visits[seen]",), True),
+        (("race.throw(race.mine)", "self.rng.integers(1, 7)"), False),
+        (("race.throw(race.mine)", "self.rng.normal(size=3)"), False),
+        (("race.turn + 1",), False),
+        (("race.pace * 2",), False),
+    ],
+)
+def test_arrays_that_an_object_has(stack, is_one):
+    found = find_slow_calls(*stack_of(RACE, *stack))
+    assert any(one.name == "whole_arrays" for one in found) == is_one

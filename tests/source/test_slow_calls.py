@@ -294,7 +294,7 @@ def boosting(call=TRAIN, begin="None", before="pass", after="pass", active=None)
         ({"after": "models.append(booster)"}, None),  # the models of all rounds
         ({"after": "best = booster"}, None),
         ({"begin": "xgb.Booster(model_file='old.json')"}, None),
-        ({"call": TRAIN.replace("data,", "data, evals=[(valid, 'v')],")}, None),
+        ({"call": TRAIN.replace("data,", "data, obj=loss,")}, None),
     ],
 )  # fmt: skip
 def test_boosting(changes, name):
@@ -311,6 +311,86 @@ def test_the_code_for_boosting():
         f"{made}; booster = xgb.Booster(PARAMS, [data])"
     )
     assert boosting(LIGHT)["rounds_of_lightgbm"]["update"] == "booster.update()"
+
+
+EVALUATED = TRAIN.replace("data,", "data, evals=[(valid, 'v')], evals_result=seen,")
+LIGHT_EVALUATED = "lgb.train(PARAMS, data, 1, valid_sets=[valid], init_model=booster)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"call": EVALUATED, "before": "seen = {}"}, "rounds_with_evaluation"),
+        ({"call": EVALUATED, "before": "seen = {}", "after": "models.append(seen['v']['e'][-1])"},
+         "rounds_with_evaluation"),
+        ({"call": LIGHT_EVALUATED}, "rounds_with_evaluation"),
+        ({"call": TRAIN.replace("data,", "data, evals=[(valid, 'v')],")}, "rounds_with_evaluation"),
+        # ---- which look like it ----
+        ({"call": EVALUATED, "before": "seen = {}", "after": "booster.predict(data)"}, None),
+        ({"call": EVALUATED, "before": "seen = {}", "after": "if seen['v']['e'][-1] < 1: break"},
+         None),
+        ({"call": EVALUATED, "before": "seen = {}; valid = chunks[number]"}, None),
+        ({"call": EVALUATED, "before": "seen = chunks[number]"}, None),
+        ({"call": EVALUATED.replace("evals_result=seen", "callbacks=[xgb.early_stopping(3)]")},
+         None),
+        ({"call": EVALUATED.replace("evals_result=seen", "obj=losses[number]")}, None),
+    ],
+)  # fmt: skip
+def test_boosting_that_is_evaluated(changes, name):
+    assert list(boosting(**changes)) == ([name] if name else [])
+
+
+def test_the_code_for_boosting_that_is_evaluated():
+    words = boosting(EVALUATED, before="seen = {}")["rounds_with_evaluation"]
+    assert words["before"] == (
+        "seen = {}; booster = xgb.train(PARAMS, data, num_boost_round=100, "
+        "evals=[(valid, 'v')], evals_result=seen)"
+    )
+    assert words["removed"] == "`seen = {}` and the call of `xgb.train`"
+    assert "with `[number]` instead of `[-1]`" in words["results"]
+
+
+GROWING = """
+import xgboost as xgb
+def main(x, test, chunks):
+    data = xgb.DMatrix(x)
+    booster = xgb.Booster({{}}, [data])
+    for number in range(100):
+        {update}
+        {before}
+        guess = {call}
+"""
+PREDICT = "booster.predict(xgb.DMatrix(test))"
+
+
+@pytest.mark.parametrize("active", ["xgb.DMatrix(test)", PREDICT])
+def test_all_trees_that_predict_again_after_each_tree(active):
+    source = GROWING.format(update="booster.update(data, number)", before="pass", call=PREDICT)
+    assert found(source, active) == {
+        "predicted_with_all_trees": {
+            "file": "train.py",
+            "loop": "13",
+            "before": "held_out = xgb.DMatrix(test)",
+            "new": "booster.predict(held_out)",
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("update", "before", "call"),
+    [
+        ("pass", "pass", PREDICT),  # the trees stay the same
+        ("booster = xgb.train({}, data, 1, xgb_model=booster)", "pass", PREDICT),
+        ("booster.update(data, number)", "test = chunks[number]", PREDICT),
+        ("booster.update(data, number)", "test[number] = 0", PREDICT),
+        ("booster.update(data, number)", "pass", "booster.predict(xgb.DMatrix(chunks[number]))"),
+        ("booster.update(data, number)", "pass", "booster.predict(data)"),
+        ("other.update(data, number)", "pass", PREDICT),
+    ],
+)
+def test_other_predictions(update, before, call):
+    source = GROWING.format(update=update, before=before, call=call)
+    assert "predicted_with_all_trees" not in found(source, call)
 
 
 # ---- images ----

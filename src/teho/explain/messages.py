@@ -6,28 +6,34 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from teho.explain.activities import ActivityTime, activity_of
+import msgspec
+
+from teho.explain.activities import ActivityTime, activity_of, activity_times
 from teho.explain.program_context import ProgramContext
 from teho.explain.where import is_for_next_task, place_of
 from teho.model.program import MainProcess
 from teho.model.stack import Frame, Seen, State, is_library
 
 __all__ = [
+    "OBJECTS_OF_RANKS",
     "OBJECTS_PASSED",
     "ObjectsMade",
     "SmallMessages",
-    "objects_made_before",
+    "exchanges_objects",
+    "objects_made_around",
     "small_messages",
 ]
 
 OBJECTS_PASSED = "objects_passed"
-"""Name in activities.toml."""
+OBJECTS_OF_RANKS = "ranks_exchange_objects"
+_FROM_LISTS = "arrays_from_lists"
+"""Names in activities.toml."""
 
 _STARTS = re.compile(r"/multiprocess(ing)?/process\.py:(BaseProcess\.)?(run|_bootstrap)$")
 _RUNS = frozenset((State.PYTHON, State.NATIVE, State.RUNNING))
 _CONVERTS = re.compile(r"\.(tolist|item)\(|\b(int|float|list|dict)\(")
 _BEFORE = 12
-"""Lines before an exchange that may make its objects."""
+"""Lines before an exchange that may make its objects, and after it that may read them."""
 
 
 class SmallMessages(NamedTuple):
@@ -101,17 +107,45 @@ def _target(seen: Seen) -> Frame | None:
 
 
 class ObjectsMade(NamedTuple):
-    """The conversion of numbers to Python objects, before these are exchanged."""
+    """The conversion of numbers to Python objects before these are exchanged, and back after it."""
 
-    wall_s: float
-    lines: tuple[tuple[Frame, float], ...]
+    made: tuple[tuple[Frame, float], ...]
+    """Lines that make the objects, with their times in s, longest first."""
+    read: tuple[tuple[Frame, float], ...]
+    """Lines that make arrays of the received objects."""
     stacks: frozenset[tuple[Frame, ...]]
 
+    @property
+    def wall_s(self) -> float:
+        """Time of both, in s."""
+        return sum(wall_s for _, wall_s in (*self.made, *self.read))
 
-def objects_made_before(main: MainProcess, time: ActivityTime) -> ObjectsMade | None:
-    """Return the time of the lines that convert numbers, just before an exchange; None if none.
+    def in_words(self, run_s: float) -> str:
+        """Return a sentence on each of the two conversions, for a run of some seconds."""
+        parts = ("Making these objects", self.made), ("Making arrays from these objects", self.read)
+        return "".join(
+            f" {what} at {lines[0][0].short_place} took another "
+            f"{100 * sum(wall_s for _, wall_s in lines) / run_s:.0f} %."
+            for what, lines in parts
+            if lines
+        )
 
-    The lines are in the same function as the exchange, and are not far above it.
+
+def exchanges_objects(context: ProgramContext, main: MainProcess) -> bool:
+    """Return whether the exchange of Python objects between ranks costs enough to report it."""
+    found = (one for one in activity_times(main) if one.activity.name == OBJECTS_OF_RANKS)
+    time = next(found, None)
+    if time is None:
+        return False
+    around = objects_made_around(main, time)
+    return context.is_loss(time.wall_s + (around.wall_s if around else 0.0), main)
+
+
+def objects_made_around(main: MainProcess, time: ActivityTime) -> ObjectsMade | None:
+    """Return the time of the lines that convert numbers around an exchange; None if none.
+
+    The lines are in the same function as the exchange, not far above or below it. The call of the
+    exchange may also convert numbers in its arguments.
     """
     exchanges = {(frame.file, frame.line) for frame, _ in time.lines}
     functions = {
@@ -120,21 +154,35 @@ def objects_made_before(main: MainProcess, time: ActivityTime) -> ObjectsMade | 
         for frame in frames
         if (frame.file, frame.line) in exchanges
     }
-    lines: dict[Frame, float] = {}
+    made: dict[Frame, float] = {}
+    read: dict[Frame, float] = {}
     stacks: set[tuple[Frame, ...]] = set()
     for seen in main.process.stacks:
+        if seen.frames in time.stacks:
+            continue
         for frame, text in _with_texts(seen):
             call = functions.get((frame.file, frame.function))
-            if call is None or not call - _BEFORE <= frame.line < call:
+            if call is None:
                 continue
-            if _CONVERTS.search(text):
-                lines[frame] = lines.get(frame, 0.0) + seen.wall_s
-                stacks.add(seen.frames)
+            is_made = call - _BEFORE <= frame.line <= call and _CONVERTS.search(text)
+            if is_made:
+                made[frame] = made.get(frame, 0.0) + seen.wall_s
+            elif call < frame.line <= call + _BEFORE and _is_from_list(seen):
+                read[frame] = read.get(frame, 0.0) + seen.wall_s
+            else:
+                break
+            stacks.add(seen.frames)
             break
-    if not lines:
+    if not stacks:
         return None
-    ordered = tuple(sorted(lines.items(), key=lambda pair: -pair[1]))
-    return ObjectsMade(sum(lines.values()), ordered, frozenset(stacks))
+    lines = [sorted(one.items(), key=lambda pair: -pair[1]) for one in (made, read)]
+    return ObjectsMade(tuple(lines[0]), tuple(lines[1]), frozenset(stacks))
+
+
+def _is_from_list(seen: Seen) -> bool:
+    """Return whether a stack makes an array from a list, whatever its thread waits for."""
+    activity = activity_of(msgspec.structs.replace(seen, state=State.PYTHON))
+    return activity is not None and activity.name == _FROM_LISTS
 
 
 def _with_texts(seen: Seen) -> Iterator[tuple[Frame, str]]:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 from teho.model.program import Doing, Spent
 from teho.model.stack import Frame, Seen, State, is_library
@@ -205,17 +206,22 @@ def spent_by(process: WatchedProcess) -> list[Spent]:
 
 
 def time_in(
-    process: WatchedProcess, functions: re.Pattern[str]
+    process: WatchedProcess, functions: re.Pattern[str], *, by_own_line: bool = False
 ) -> tuple[float, tuple[tuple[Frame, float], ...]]:
     """Return the time in some functions in s, and the program's lines that call them.
 
     Args:
         process: a Python process.
         functions: pattern for `FILE:FUNCTION`.
+        by_own_line: whether only functions count that the program's innermost line called. In
+            Lightning, the optimizer calls the forward pass.
     """
     total_s, lines = 0.0, LineTimes()
     for seen in process.stacks:
-        if any(functions.search(place_of(frame)) for frame in seen.frames):
+        frames = seen.frames
+        if by_own_line:
+            frames = tuple(takewhile(lambda one: is_library(one.file), frames))
+        if any(functions.search(place_of(frame)) for frame in frames):
             total_s += seen.wall_s
             lines.add(seen)
     return total_s, lines.slowest()

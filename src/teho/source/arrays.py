@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Sequence
 from typing import NamedTuple, Union
 
 from teho.source.changes import named_values
 from teho.source.options.uses import name_of
 from teho.source.parsed import Assigned, Function, dotted_name
-from teho.source.program import Place, Program
+from teho.source.program import Place, Program, is_imported
 from teho.source.stack import Level, argument
 
 __all__ = ["Shape", "Shapes", "elements"]
@@ -24,6 +25,7 @@ Shape = tuple[Union[int, None], ...]
 _OPEN: Shape = (-1,)
 """The shape of a name that depends on itself: `chain = trial` says nothing new about `chain`."""
 _DEEPEST = 12
+_LARGE = 10**6
 _MOST_PARTS = 1000
 """Parts of expressions that are looked at for one shape: a few milliseconds."""
 _MAKERS = frozenset(("zeros", "ones", "empty", "full"))
@@ -33,6 +35,8 @@ _GENERATORS = {
     "integers": 2, "randint": 2, "binomial": 2,
 }  # fmt: skip
 """Methods of random generators, and the position of the size among their arguments."""
+_RANDOM = re.compile(r"(^|_)(rng|rs|random_state|gen|generator)$")
+"""Names of attributes that usually are a generator of NumPy."""
 _SAME = frozenset(
     (
         *("copy", "astype", "clip", "round", "cumsum", "cumprod", "conj", "abs", "exp", "log"),
@@ -99,6 +103,10 @@ class Shapes:
                 return self._of_name(name, at, deeper)
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 return self._of_attribute(name, at, deeper)
+            case ast.Attribute(value=ast.Name() as value, attr=name) if self._owner(
+                value, name, at
+            ):
+                return self._of_attribute(name, self._owner(value, name, at) or at, deeper)
             case ast.Attribute(value=inner, attr="T"):
                 shape = self._of(inner, at, deeper)
                 return shape[::-1] if shape is not None else None
@@ -177,6 +185,27 @@ class Shapes:
         finally:
             self._open.discard(key)
 
+    def _owner(self, value: ast.Name, name: str, at: _In) -> _In | None:
+        """Return a method of the only class of the file that gives `self.name` a value.
+
+        Args:
+            value: the object of `value.name`, which is no module and no array.
+            name: the attribute.
+            at: the function with this expression.
+        """
+        if is_imported(value.id, at.function) or self._left < 0:
+            return None
+        found = {
+            id(one.owner): one
+            for one in at.function.module.every()
+            if one.owner is not None
+            for node in one.nodes
+            for target, _ in named_values(node)
+            if dotted_name(target) == f"self.{name}"
+        }
+        only = next(iter(found.values())) if len(found) == 1 else None
+        return _In(Place(at.place.path, only), None) if only is not None else None
+
     def _of_part(self, shape: Shape, part: ast.expr, at: _In, depth: int) -> Shape | None:
         """Return the shape of `x[part]`."""
         found: list[int | None] = []
@@ -246,6 +275,9 @@ class Shapes:
         if name == "linspace":
             count = arguments[2] if len(arguments) > 2 else words.get("num")
             return (50 if count is None else self._number(count, at, depth),)
+        if name == "bincount":
+            least = words.get("minlength")
+            return (self._number(least, at, depth) if least is not None else None,)
         if name in _REDUCE:
             shape = self._of(first, at, depth)
             axis = words.get("axis") or (arguments[1] if len(arguments) > 1 else None)
@@ -259,6 +291,8 @@ class Shapes:
         if name.startswith("numpy.random."):
             return True
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if isinstance(receiver, ast.Attribute):  # such as `self.rng`
+            return _RANDOM.search(receiver.attr) is not None
         if not isinstance(receiver, ast.Name):
             return False
         given = at.function.assigned.get(receiver.id, [])
@@ -289,6 +323,8 @@ class Shapes:
                     return first - second
                 if isinstance(op, ast.Mult):
                     return first * second
+                if isinstance(op, ast.Pow):
+                    return first**second if abs(first) < _LARGE and 0 <= second <= 3 else None
                 return first // second if isinstance(op, ast.FloorDiv) and second else None
             case ast.Call(func=ast.Name(id="len"), args=[whole]):
                 shape = self._of(whole, at, depth + 1)

@@ -59,8 +59,22 @@ _KEEPS = frozenset(("append", "add", "insert", "put", "setdefault", "extend", "s
 """Methods that may keep the model of a round."""
 _CHANGES = frozenset(("update", "pop", "setdefault", "clear", "popitem"))
 """Methods that change a dictionary of settings."""
+_EVALUATIONS = frozenset(
+    ("evals", "evals_result", "valid_sets", "valid_names", "callbacks", "feval", "custom_metric")
+)
+"""Further arguments that evaluate the model after each tree."""
 _WORDS = frozenset(("num_boost_round", "verbose_eval", "keep_training_booster"))
 """Further arguments that do not matter for one tree."""
+
+
+class _Whole(NamedTuple):
+    """One call that trains all trees of a loop, with an evaluation after each tree."""
+
+    code: str
+    results: tuple[str, ...]
+    """Names of the dictionaries that get the evaluations; the loop makes them for each tree."""
+    number: str
+    """The name of the number of the round."""
 
 
 class _Round(NamedTuple):
@@ -73,6 +87,8 @@ class _Round(NamedTuple):
     data: str
     made: ast.Assign | None
     """The statement in the loop that makes the data."""
+    whole: _Whole | None = None
+    """How one call trains all trees, if the call has more than data and settings."""
 
 
 def find_single_rounds(levels: Sequence[Level], purity: Purity) -> CostlyOption | None:
@@ -126,7 +142,10 @@ def _round(
     others = given.keys() - {"params", first, library.model} - _WORDS
     before = given.get(library.model)
     is_continued = isinstance(before, ast.Name) and before.id == model
-    if others or settings is None or count is None or not is_continued:
+    if settings is None or count is None or not is_continued:
+        return None
+    whole = _whole(level, loop, call, library, model, others, purity) if others else None
+    if others and whole is None:
         return None
     program = purity.program
     if value_text(count, level.place, program) != "1" or not isinstance(data, ast.Name):
@@ -152,7 +171,54 @@ def _round(
         return None
     if made is not None and not _is_same_data(levels, number, loop, made, library, purity):
         return None
-    return _Round(call, library, model, settings, data.id, made)
+    if whole is not None and made is not None:
+        return None
+    return _Round(call, library, model, settings, data.id, made, whole)
+
+
+def _whole(
+    level: Level,
+    loop: Loop,
+    call: ast.Call,
+    library: _Library,
+    model: str,
+    others: set[str],
+    purity: Purity,
+) -> _Whole | None:
+    """Return the call that trains all trees; None if the loop needs the model after each tree."""
+    match loop.node:
+        case ast.For(
+            target=ast.Name(id=number), iter=ast.Call(func=ast.Name(id="range"), args=[count])
+        ):
+            pass
+        case _:
+            return None
+    body = purity.program.all_nodes(loop.node, getattr(loop.node, "body", []))
+    uses = [one for one in body if isinstance(one, ast.Name) and one.id == model]
+    is_used = len(uses) > 2 or any(isinstance(one, (ast.Break, ast.Return)) for one in body)
+    stops = "early_stopping" in ast.unparse(call)  # with all trees in one call, it would stop
+    if not others <= _EVALUATIONS or is_used or stops:
+        return None
+    results = []
+    for word in call.keywords:
+        for name in ast.walk(word.value) if word.arg in others else ():
+            if not isinstance(name, ast.Name):
+                continue
+            if name.id == number:
+                return None
+            given = level.function.assigned.get(name.id, [])
+            inside = [one.value for one in given if loop.line <= one.line <= loop.last]
+            if not inside:
+                continue
+            if len(inside) > 1 or not isinstance(inside[0], ast.Dict) or inside[0].keys:
+                return None
+            results.append(name.id)
+    first = [ast.unparse(one) for one in call.args[:2]]
+    words = [word for word in call.keywords if word.arg not in (library.model, "num_boost_round")]
+    texts = [*first, f"num_boost_round={ast.unparse(count)}", *map(ast.unparse, words)]
+    made = "".join(f"{name} = {{}}; " for name in results)
+    code = f"{made}{model} = {ast.unparse(call.func)}({', '.join(texts)})"
+    return _Whole(code, tuple(results), number)
 
 
 def _changes(settings: ast.expr, loop: Loop) -> bool:
@@ -209,6 +275,8 @@ def _is_only_read(model: str, train: ast.Call, body: Sequence[ast.AST]) -> bool:
 
 
 def _found(one: _Round, level: Level, loop: Loop) -> CostlyOption:
+    if one.whole is not None:
+        return _found_whole(one, one.whole, level, loop)
     frame, file = level.frame, level.file
     module = dotted_name(one.call.func).rpartition(".")[0] or one.library.module
     given = {
@@ -234,4 +302,27 @@ def _found(one: _Round, level: Level, loop: Loop) -> CostlyOption:
         at=Frame(frame.file, frame.function, one.call.lineno, text),
         lines=(frame,),
         words=words,
+    )
+
+
+def _found_whole(one: _Round, whole: _Whole, level: Level, loop: Loop) -> CostlyOption:
+    frame = level.frame
+    call = ast.unparse(one.call.func)
+    removed = [f"`{name} = {{}}`" for name in whole.results]
+    results = "".join(
+        f" `{name}` then has the values of all rounds: in the loop, read those of the round "
+        f"`{whole.number}`, with `[{whole.number}]` instead of `[-1]`."
+        for name in whole.results
+    )
+    return CostlyOption(
+        name="rounds_with_evaluation",
+        at=Frame(frame.file, frame.function, one.call.lineno, level.file.text_of(one.call)),
+        lines=(frame,),
+        words={
+            "file": frame.file.rpartition("/")[2],
+            "loop": str(loop.line),
+            "before": whole.code,
+            "removed": " and ".join([*removed, f"the call of `{call}`"]),
+            "results": results,
+        },
     )

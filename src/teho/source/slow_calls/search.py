@@ -18,6 +18,7 @@ from teho.source.slow_calls.attention_by_hand import find_attention_by_hand
 from teho.source.slow_calls.averaged_weights import find_average_on_host
 from teho.source.slow_calls.backward_again import find_backward_again
 from teho.source.slow_calls.boosting import find_single_rounds
+from teho.source.slow_calls.boosting_predicted import find_predicted_again
 from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.columns import find_unused_columns
@@ -27,6 +28,7 @@ from teho.source.slow_calls.few_statements import find_few_statements
 from teho.source.slow_calls.filled_arrays import find_filled_array
 from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
+from teho.source.slow_calls.frozen_models import find_frozen_model
 from teho.source.slow_calls.full_vectors import find_full_vectors
 from teho.source.slow_calls.groups import find_empty_groups
 from teho.source.slow_calls.hashes import find_colliding_hash
@@ -56,10 +58,12 @@ from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.sample_gradients import find_sample_gradients
 from teho.source.slow_calls.sample_loops import find_sample_loop
 from teho.source.slow_calls.shares import find_prepared_by_all
+from teho.source.slow_calls.single_elements import find_single_elements
 from teho.source.slow_calls.singular_values import find_largest_singular_value
 from teho.source.slow_calls.static_arguments import find_static_argument
 from teho.source.slow_calls.trainer_logits import find_collected_logits
 from teho.source.slow_calls.unjitted import find_unjitted
+from teho.source.slow_calls.unrolled_loops import find_unrolled_loop
 from teho.source.slow_calls.unshared_data import find_unshared_data
 from teho.source.slow_calls.weighted_draws import find_weighted_draw
 from teho.source.slow_calls.weights_as_text import find_weights_as_text
@@ -138,6 +142,10 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_pause(levels, purity.program),
         find_late_reduction(levels),
         find_few_statements(levels),
+        find_single_elements(levels, purity),
+        find_predicted_again(levels, purity),
+        find_unrolled_loop(levels, frames, purity),
+        find_frozen_model(levels, frames, purity),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():

@@ -49,7 +49,7 @@ def _worked_on(level: Level, program: Program) -> list[ast.expr]:
             if name.startswith("numpy."):
                 return [node, *arguments]
             if name.startswith(".") and isinstance(function, ast.Attribute):
-                return [function.value]
+                return [node, function.value]
             return []
         case None:
             return [

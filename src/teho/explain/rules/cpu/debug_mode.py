@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from teho.explain.activities import ANOMALY_MODE, activity_times
@@ -25,6 +26,11 @@ _ANOMALY = (
     "PyTorch's anomaly detection is on",
     "remove `torch.autograd.set_detect_anomaly(True)`",
 )
+_OF_TRAINER = (
+    "remove `detect_anomaly=True` from the arguments of `Trainer`, and "
+    "`torch.autograd.set_detect_anomaly(True)` from the program"
+)
+_LIGHTNING = re.compile(r"/(lightning|pytorch_lightning)/pytorch/|/pytorch_lightning/")
 _MODES = {
     ("torch", "anomaly"): _ANOMALY,
     ("jax", "disable_jit"): (
@@ -56,7 +62,9 @@ def judge(context: ProgramContext) -> Findings:
     for main in context.mains[:1]:
         if "tracemalloc" in main.process.libraries.get("python", {}):
             yield _traced(context, main)
-        for what, action in _modes(main):
+        for what, to_do in _modes(main):
+            is_of_trainer = what == _ANOMALY[0] and _has_trainer(main)
+            action = _OF_TRAINER if is_of_trainer else to_do
             stored = _anomaly_percent(main) if what == _ANOMALY[0] else 0.0
             yield context.finding(
                 Severity.WARNING,
@@ -97,6 +105,12 @@ def _anomaly_percent(main: MainProcess) -> float:
     """
     wall_s = sum(one.wall_s for one in activity_times(main) if one.activity.name == ANOMALY_MODE)
     return 100 * wall_s / main.process.wall_s
+
+
+def _has_trainer(main: MainProcess) -> bool:
+    """Return whether the trainer of Lightning calls the program."""
+    stacks = main.process.stacks
+    return any(_LIGHTNING.search(frame.file) for seen in stacks for frame in seen.frames)
 
 
 def _modes(main: MainProcess) -> Iterator[tuple[str, str]]:

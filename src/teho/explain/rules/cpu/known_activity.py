@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from teho.explain import messages
 from teho.explain.activities import (
     ANOMALY_MODE,
     Activity,
@@ -32,7 +33,7 @@ from teho.explain.coroutines import (
 )
 from teho.explain.gpu_lines import gpu_lines
 from teho.explain.kinds import INPUT_CAUSES
-from teho.explain.messages import OBJECTS_PASSED, objects_made_before, small_messages
+from teho.explain.messages import OBJECTS_PASSED, ObjectsMade, objects_made_around
 from teho.explain.options import is_worth_naming, lines_of_option, option_of_rule, option_times
 from teho.explain.pauses import WORKED_PERCENT, long_pauses
 from teho.explain.plans import plan_times
@@ -119,7 +120,6 @@ _SLEEPING = "sleeping"
 _ASYNCIO = "asyncio_waits"
 _SERVER = "server_awaited"
 _STREAM = "stream_received"
-_OBJECTS_OF_RANKS = "ranks_exchange_objects"
 """Names in activities.toml."""
 _IMPORTED = "imported_again"
 _DATABASES = frozenset(("database", "rows_queried"))
@@ -175,10 +175,12 @@ def judge(context: ProgramContext) -> Findings:
         is_long = main.process.wall_s >= context.limit("work_min_s")
         times = activity_times(main, with_set_up=is_long)
         restarts = replaced_workers(context, main) or lost_restarts(context, main)
-        objects = next((one for one in times if one.activity.name == _OBJECTS_OF_RANKS), None)
-        if objects is not None and _counts(context, main, objects):
-            made = objects_made_before(main, objects)
-            named = named.union(made.stacks if made is not None else ())
+        objects = next(
+            (one for one in times if one.activity.name == messages.OBJECTS_OF_RANKS), None
+        )
+        around = objects_made_around(main, objects) if objects else None
+        if objects and around and _counts(context, main, objects, around):
+            named = named.union(around.stacks)
         # What looks like the search in a list may be one in an array.
         on_arrays = lines_of_option(main, "whole_arrays")
         arrays = {
@@ -194,7 +196,7 @@ def judge(context: ProgramContext) -> Findings:
             )
             is_reported |= (
                 time.activity.name == OBJECTS_PASSED
-                and small_messages(context, main, time) is not None
+                and messages.small_messages(context, main, time) is not None
             )
             is_reported |= time.activity.name in POOL_STARTS and restarts is not None
             is_reported |= time.activity.name == _SLEEPING and any(
@@ -209,8 +211,9 @@ def judge(context: ProgramContext) -> Findings:
                 others |= arrays
             is_named = _part_of(time, others) >= context.limit("named_part")
             is_new = not (is_once or is_reported or is_named)
-            if is_new and _counts(context, main, time):
-                yield from _found(context, main, time)
+            more = around if time is objects else None
+            if is_new and _counts(context, main, time, more):
+                yield from _found(context, main, time, more)
 
 
 class _Time(Protocol):
@@ -242,24 +245,29 @@ def _part_of(time: ActivityTime, stacks: frozenset[tuple[Frame, ...]]) -> float:
     return sum(s for frames, s in time.stacks.items() if frames in stacks) / time.wall_s
 
 
-def _counts(context: ProgramContext, main: MainProcess, time: ActivityTime) -> bool:
-    """Return whether an activity took enough time to report it.
+def _counts(
+    context: ProgramContext, main: MainProcess, time: ActivityTime, around: ObjectsMade | None
+) -> bool:
+    """Return whether an activity, with the conversions around it, took enough time to report it.
 
     What is never useful needs few samples, and so does a large overhead.
     """
     activity = time.activity
-    share = 100 * time.wall_s / context.work_s(main)
+    wall_s = time.wall_s + (around.wall_s if around else 0.0)
+    share = 100 * wall_s / context.work_s(main)
     limit = context.limit("lost_percent")
     least = activity.least_percent or limit
-    if time.wall_s >= context.limit("lost_min_s"):
+    if wall_s >= context.limit("lost_min_s"):
         return share >= least
     if activity.kind is not ActivityKind.OVERHEAD or activity.may_be_purpose:
         return False
     enough = least if least < limit else max(least, context.limit("known_percent"))
-    return time.wall_s >= context.limit("known_min_s") and share >= enough
+    return wall_s >= context.limit("known_min_s") and share >= enough
 
 
-def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Findings:
+def _found(
+    context: ProgramContext, main: MainProcess, time: ActivityTime, around: ObjectsMade | None
+) -> Findings:
     activity = time.activity
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     is_work = activity.kind is ActivityKind.WORK
@@ -288,13 +296,9 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
             "each row, and cannot use an index of the column."
         )
         action = _COMPARE_COLUMN
-    made = objects_made_before(main, time) if activity.name == _OBJECTS_OF_RANKS else None
-    if made is not None:
-        before = 100 * made.wall_s / main.process.wall_s
-        sentence += (
-            f" Making these objects at {made.lines[0][0].short_place} took another {before:.0f} %."
-        )
-        share = min(100.0, share + before)
+    if around is not None:
+        sentence += around.in_words(main.process.wall_s)
+        share = min(100.0, share + 100 * around.wall_s / main.process.wall_s)
     evidence = (
         Evidence("share of the run time spent on this activity", share, "%"),
         Evidence("time spent on this activity", time.wall_s, "s"),

@@ -66,7 +66,10 @@ THRESHOLDS = {
         "too short to be shared by several threads",
     ),
 }
-MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused", "product_on_one_core")
+MUTES = (
+    *("python_bound", "input_slow", "serial_program", "cores_unused", "product_on_one_core"),
+    "fixed_costs_dominate",
+)
 MUTES_BECAUSE = "this finding names the option that costs the time"
 SAME_LOSS_AS = ("known_activity", "saving_often")
 _SEVERAL_WORKERS = 2

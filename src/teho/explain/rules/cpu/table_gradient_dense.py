@@ -52,7 +52,7 @@ def judge(context: ProgramContext) -> Findings:
         too_small = 100 * part < context.limit("table_percent")
         if used > context.limit("used_max_percent") or too_small:
             continue
-        spent_s, lines = time_in(main.process, _GRADIENTS)
+        spent_s, lines = time_in(main.process, _GRADIENTS, by_own_line=True)
         needless_s = part * (1 - used / 100) * spent_s
         if not context.is_loss(needless_s, main):
             continue

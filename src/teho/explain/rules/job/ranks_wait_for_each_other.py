@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from teho.explain.activities import activity_of
+from teho.explain.messages import OBJECTS_OF_RANKS, exchanges_objects
 from teho.explain.options import option_of_rule
 from teho.explain.rank_excess import RankExcess, excess_of
 from teho.explain.rule import Evidence, Findings, Located, ProgramContext, Threshold, chosen
 from teho.explain.wording import MOST_NAMED, capital, the_ranks
 from teho.model.program import Doing, MainProcess
-from teho.model.stack import Frame
+from teho.model.stack import Frame, State
 
 RANK = 265
 SEVERITY = "critical, warning"
@@ -72,8 +75,6 @@ _FEWER_EXCHANGES = (
     "instead of one `all_reduce` for each value. "
 )
 _FEWER_RANKS = "If the model is small, fewer ranks may be faster: `teho scale` measures this."
-_OBJECTS = "ranks_exchange_objects"
-"""Name in activities.toml."""
 _SLEEP = re.compile(r"\bsleep\((\d+(?:\.\d+)?)\)")
 SAME_LOSS_AS = ("input_of_one_rank_slower", "communication_bound", "rank_imbalance")
 
@@ -102,11 +103,11 @@ def _is_for_objects(context: ProgramContext, main: MainProcess) -> bool:
     """Return whether most of the communication exchanges Python objects."""
     objects_s = 0.0
     for seen in main.process.stacks:
-        activity = activity_of(seen)
-        if activity is not None and activity.name == _OBJECTS:
-            objects_s += seen.wall_s
+        activity = activity_of(msgspec.structs.replace(seen, state=State.PYTHON))
+        if activity is not None and activity.name == OBJECTS_OF_RANKS:
+            objects_s += seen.wall_s  # also while it waits for the objects of the other ranks
     is_most = 2 * objects_s >= main.seconds(Doing.COMMUNICATING)
-    return is_most and context.is_loss(objects_s, main)
+    return is_most and exchanges_objects(context, main)
 
 
 def _uneven(
