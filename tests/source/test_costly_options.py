@@ -623,3 +623,16 @@ def test_another_program_on_the_node_may_need_an_option_but_does_not_have_it():
     search = OptionSearch(both)
     assert [one.name for one in search.found([], both.reached([MAIN]))] == ["svm_probability"]
     assert search.found([], both.reached(["/home/ada/other.py"])) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        ("tok.enable_truncation(max_length=128)", ["cut_after_tokenising"]),
+        ("tok.enable_truncation(128)", ["cut_after_tokenising"]),
+        ("tok.enable_padding(length=128)", []),
+    ],
+)
+def test_texts_that_are_cut_after_they_are_split(call, names):
+    source = f"def rows(tok, texts):\n    {call}\n    return tok.encode_batch(texts)\n"
+    assert list(search(source, "tok.encode_batch(texts)")) == names
