@@ -636,3 +636,28 @@ def test_another_program_on_the_node_may_need_an_option_but_does_not_have_it():
 def test_texts_that_are_cut_after_they_are_split(call, names):
     source = f"def rows(tok, texts):\n    {call}\n    return tok.encode_batch(texts)\n"
     assert list(search(source, "tok.encode_batch(texts)")) == names
+
+
+@pytest.mark.parametrize(
+    ("call", "imported", "is_found"),
+    [
+        ("vectorizer.fit_transform(texts).toarray()", "LogisticRegression", True),
+        ("self.tfidf.transform(texts).todense()", "LogisticRegression", True),
+        ("TfidfVectorizer().fit_transform(texts).toarray()", "LogisticRegression", True),
+        # ---- which look like it ----
+        ("vectorizer.fit_transform(texts)", "LogisticRegression", False),
+        ("vectorizer.fit_transform(texts).toarray()", "BayesianRidge", False),
+        ("matrix.toarray()", "LogisticRegression", False),
+        ("encoder.fit_transform(texts).toarray()", "LogisticRegression", False),
+    ],
+)
+def test_texts_as_dense_matrices(call, imported, is_found):
+    source = f"""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import {imported}
+        def fit(self, vectorizer, texts, labels, matrix, encoder):
+            x = {call}
+            return {imported}().fit(x, labels)
+    """
+    names = search(source, [".fit(x, labels)", "sklearn/linear_model/_base.py"][::-1])
+    assert ("sparse_texts_made_dense" in names) is is_found
