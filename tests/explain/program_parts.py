@@ -153,6 +153,14 @@ def starting(wall_s: float, python: str = "3.11") -> Seen:
     return seen(begun(python), wall_s)
 
 
+def stopping(wall_s: float, python: str = "3.11") -> Seen:
+    """Return a process that waits for the end of its workers, after an epoch."""
+    file = f"{LOADERS}/dataloader.py"
+    names = ("_shutdown_workers", "_next_data")
+    frames = (of_library(file, f"_MultiProcessingDataLoaderIter.{n}", "", python) for n in names)
+    return seen((*frames, *asked(python)), wall_s, State.WAITING)
+
+
 def idle(wall_s: float, python: str = "3.11", *, forked: bool = True) -> Seen:
     """Return a worker that waits to be asked."""
     get = of_python("multiprocessing/queues.py", "Queue.get", python)

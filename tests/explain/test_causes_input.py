@@ -15,6 +15,7 @@ from explain.program_parts import (
     loader,
     process,
     starting,
+    stopping,
     watched,
     with_workers,
     worker,
@@ -345,6 +346,18 @@ class TestRestartedWorkers:
     def test_not_without_workers(self):
         made = alone(starting(40.0), epochs=10, first_s=40.0)
         assert judged(input_workers_restarted, made) == []
+
+    @pytest.mark.parametrize(
+        ("stopped_s", "first_s", "count"),
+        [(0.6, 0.9, 1), (1.6, 0.0, 1), (0.3, 0.5, 0), (0.1, 1.5, 1)],
+    )
+    def test_the_end_of_workers_counts_and_a_short_run_may_be_judged(
+        self, stopped_s, first_s, count
+    ):
+        given = loader(num_workers=2, epochs=40, first_s=first_s)
+        stacks = awaiting(2.4 - stopped_s), stopping(stopped_s)
+        made = watched(process(*stacks, loaders=[given], wall_s=6.0), worker(idle(1.0)))
+        assert len(judged(input_workers_restarted, made)) == count
 
 
 class TestSlow:

@@ -657,3 +657,41 @@ def main(path):
 )
 def test_small_groups_of_rows(write, is_found):
     assert ("parquet_small_groups" in search(GROUPS.format(write=write), write)) is is_found
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        ("tok.enable_truncation(max_length=128)", ["cut_after_tokenising"]),
+        ("tok.enable_truncation(128)", ["cut_after_tokenising"]),
+        ("tok.enable_padding(length=128)", []),
+    ],
+)
+def test_texts_that_are_cut_after_they_are_split(call, names):
+    source = f"def rows(tok, texts):\n    {call}\n    return tok.encode_batch(texts)\n"
+    assert list(search(source, "tok.encode_batch(texts)")) == names
+
+
+@pytest.mark.parametrize(
+    ("call", "imported", "is_found"),
+    [
+        ("vectorizer.fit_transform(texts).toarray()", "LogisticRegression", True),
+        ("self.tfidf.transform(texts).todense()", "LogisticRegression", True),
+        ("TfidfVectorizer().fit_transform(texts).toarray()", "LogisticRegression", True),
+        # ---- which look like it ----
+        ("vectorizer.fit_transform(texts)", "LogisticRegression", False),
+        ("vectorizer.fit_transform(texts).toarray()", "BayesianRidge", False),
+        ("matrix.toarray()", "LogisticRegression", False),
+        ("encoder.fit_transform(texts).toarray()", "LogisticRegression", False),
+    ],
+)
+def test_texts_as_dense_matrices(call, imported, is_found):
+    source = f"""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import {imported}
+        def fit(self, vectorizer, texts, labels, matrix, encoder):
+            x = {call}
+            return {imported}().fit(x, labels)
+    """
+    names = search(source, [".fit(x, labels)", "sklearn/linear_model/_base.py"][::-1])
+    assert ("sparse_texts_made_dense" in names) is is_found

@@ -214,6 +214,10 @@ FOUND = [
     ("d = pdist(a, metric=distance.euclidean)", "distance_of_pairs_as_function", '`"euclidean"`'),
     ("m = NearestNeighbors(metric=distance.cosine)", "distance_as_function_of_sklearn",
      '`metric="cosine"`'),
+    ("m = NearestNeighbors(metric=lambda u, v: np.sqrt(np.sum(w * (u - v) ** 2)))",
+     "weighted_distance_as_function", "`x * np.sqrt(w)`"),
+    ("m = NearestNeighbors(metric=lambda u, v: math.sqrt((w * (u - v) ** 2).sum()))",
+     "weighted_distance_as_function", "`x * np.sqrt(w)`"),
     ("d = cdist(a, b, metric=lambda u, v: np.linalg.norm(u - v))", "euclidean_distance_as_function",
      '`metric="euclidean"`'),
     ("d = cdist(a, b, metric=lambda u, v: np.abs(u - v).sum())", "city_distance_as_function",
@@ -304,6 +308,9 @@ def test_each_word_of_an_advice_is_known(name):
 
 
 CLEAN = [
+    "m = NearestNeighbors(metric=lambda u, v: np.sqrt(np.sum(w * np.abs(u - v))))",
+    "m = NearestNeighbors(metric=lambda u, v: np.sqrt(np.sum(w * (u - v) ** 2)) + 1)",
+    "m = NearestNeighbors(metric='minkowski', metric_params={'w': w})",
     # ---- these functions are not what pandas has for all groups ----
     "m = df.groupby('k')['v'].mean()",
     "m = df.groupby('k')['v'].agg('mean')",

@@ -13,6 +13,7 @@ from teho.model.stack import Frame
 from teho.source.purity import Purity
 from teho.source.slow_calls.added_tokens import find_added_tokens
 from teho.source.slow_calls.alternatives import find_alternatives
+from teho.source.slow_calls.attached_fakes import find_attached_fake
 from teho.source.slow_calls.attention import find_unused_weights
 from teho.source.slow_calls.attention_by_hand import find_attention_by_hand
 from teho.source.slow_calls.averaged_weights import find_average_on_host
@@ -28,6 +29,8 @@ from teho.source.slow_calls.few_statements import find_few_statements
 from teho.source.slow_calls.filled_arrays import find_filled_array
 from teho.source.slow_calls.float_arguments import find_float_argument
 from teho.source.slow_calls.forests import find_forest_of_sizes
+from teho.source.slow_calls.forward_gradients import find_forward_gradient
+from teho.source.slow_calls.frequent_evaluations import find_frequent_evaluation
 from teho.source.slow_calls.frozen_models import find_frozen_model
 from teho.source.slow_calls.full_vectors import find_full_vectors
 from teho.source.slow_calls.groups import find_empty_groups
@@ -39,7 +42,10 @@ from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.jacobians import find_dense_jacobian
 from teho.source.slow_calls.late_reductions import find_late_reduction
+from teho.source.slow_calls.loaded_again import find_loaded_again
 from teho.source.slow_calls.locks import find_held_lock
+from teho.source.slow_calls.mapped_again import find_mapped_again
+from teho.source.slow_calls.mapped_conditions import find_mapped_condition
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.odd_sizes import find_odd_sizes
@@ -55,11 +61,14 @@ from teho.source.slow_calls.prefix_scans import find_prefix_scan
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.records import find_records
 from teho.source.slow_calls.requests import find_split_request
+from teho.source.slow_calls.resized_embeddings import find_resized_embeddings
 from teho.source.slow_calls.sample_gradients import find_sample_gradients
 from teho.source.slow_calls.sample_loops import find_sample_loop
+from teho.source.slow_calls.saved_views import find_saved_view
 from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.slow_calls.single_elements import find_single_elements
 from teho.source.slow_calls.singular_values import find_largest_singular_value
+from teho.source.slow_calls.stacked_networks import find_networks_in_turn
 from teho.source.slow_calls.static_arguments import find_static_argument
 from teho.source.slow_calls.trainer_logits import find_collected_logits
 from teho.source.slow_calls.unjitted import find_unjitted
@@ -146,6 +155,15 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_predicted_again(levels, purity),
         find_unrolled_loop(levels, frames, purity),
         find_frozen_model(levels, frames, purity),
+        find_frequent_evaluation(levels, frames, purity.program),
+        find_resized_embeddings(levels, purity),
+        find_saved_view(levels, purity.program),
+        find_loaded_again(levels, purity),
+        find_mapped_again(levels, frames, purity),
+        find_forward_gradient(levels, purity.program),
+        find_attached_fake(levels),
+        find_mapped_condition(levels, purity.program),
+        find_networks_in_turn(levels, purity.program),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teho.explain.kinds import STARVED
 from teho.explain.loader_words import loader_call
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
-from teho.model.program import Doing
+from teho.model.program import Doing, MainProcess
 
 RANK = 140
 SEVERITY = "critical, warning"
@@ -41,17 +41,21 @@ def judge(context: ProgramContext) -> Findings:
         return
     # The first batch of an epoch has to be loaded in any case.
     loading_s = loader.epochs * waiting.work_s / max(1, loader.batches)
-    started_s = min(waiting.wait_s, max(0.0, loader.first_s - loading_s))
-    if not context.is_loss(started_s, waiting.main):
-        return
+    first_s = max(0.0, loader.first_s - loading_s)
+    started_s = min(waiting.wait_s, first_s + _stopped_s(waiting.main))
     first = 100 * started_s / waiting.wait_s
     is_most = first >= context.limit("first_batches_percent")
+    # In a short run, all of the waiting is long enough to judge, but a part of it may not be.
+    share = 100 * started_s / context.work_s(waiting.main)
+    is_large = is_most and share >= context.limit("lost_percent")
+    if not is_large and not context.is_loss(started_s, waiting.main):
+        return
     lost_percent = waiting.share_percent * first / 100
     yield context.lost_waiting(
         waiting,
         f", {'mostly' if is_most else 'partly'} because workers were started {starts} times.",
         evidence=(
-            Evidence("share of the waiting time in which the workers were starting", first, "%"),
+            Evidence("share of the waiting time for starting and stopping workers", first, "%"),
             Evidence(
                 "mean waiting time for the first batch of an epoch",
                 loader.first_s / loader.epochs,
@@ -65,4 +69,13 @@ def judge(context: ProgramContext) -> Findings:
         regain_percent=(lost_percent / 2, lost_percent),
         lines=waiting.main.lines(Doing.LOADING),
         mutes=is_most,
+    )
+
+
+def _stopped_s(main: MainProcess) -> float:
+    """Return the time in s for which a process waited for the end of workers, after an epoch."""
+    return sum(
+        seen.wall_s
+        for seen in main.process.stacks
+        if any(frame.function.endswith("._shutdown_workers") for frame in seen.frames)
     )
