@@ -22,6 +22,7 @@ from teho.source.options.table import Option, costly_options
 __all__ = [
     "FoundOption",
     "OptionTime",
+    "found_of_rule",
     "in_words",
     "is_worth_naming",
     "lines_of_option",
@@ -71,7 +72,7 @@ class OptionTime(NamedTuple):
 
 
 class FoundOption(NamedTuple):
-    """An option that is judged by the values of the GPU, and not by its time."""
+    """An option that a rule does not judge only by its time, but also by other values."""
 
     option: Option
     places: Sequence[Frame]
@@ -85,16 +86,31 @@ def options_on_gpus(main: MainProcess) -> list[FoundOption]:
 
     If the table names functions that the option changes, one of them must be on a stack.
     """
-    found = []
-    for option, places in _options(main):
-        if option.gpu and (not option.files or _is_on_a_stack(option, main)):
-            lines = frozenset(line for one in places for line in one.lines)
-            seconds = sum(
-                seen.wall_s for seen in main.process.stacks if _executes(lines, seen.frames)
-            )
-            at = [one.at for one in places]
-            found.append(FoundOption(option, at, places[0].words, seconds))
-    return found
+    return [
+        _found_option(option, places, main)
+        for option, places in _options(main)
+        if option.gpu and (not option.files or _is_on_a_stack(option, main))
+    ]
+
+
+def found_of_rule(main: MainProcess, rule: str) -> list[FoundOption]:
+    """Return the options that another rule names, in the order of the table.
+
+    Args:
+        main: the process.
+        rule: the kind of the rule.
+    """
+    return [
+        _found_option(option, places, main)
+        for option, places in _options(main)
+        if option.rule == rule
+    ]
+
+
+def _found_option(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> FoundOption:
+    lines = frozenset(line for one in places for line in one.lines)
+    seconds = sum(seen.wall_s for seen in main.process.stacks if _executes(lines, seen.frames))
+    return FoundOption(option, [one.at for one in places], places[0].words, seconds)
 
 
 def _is_on_a_stack(option: Option, main: MainProcess) -> bool:
