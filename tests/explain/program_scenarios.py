@@ -510,7 +510,7 @@ def looks_seldom_for_a_result() -> Made:
         seen((wait, bottom), 82.0, State.SLEEPING),
         seen((own("glide_ratio(alpha)", 52, "runner"), bottom), 16.0),
         progress=(), pid=main.pid + 1, parent_pid=main.pid,
-        costly_options=(CostlyOption(name="tasks_looked_for", at=wait, lines=(wait,)),),
+        costly_options=(CostlyOption(name="tasks_awaited", at=wait, lines=(wait,)),),
     )  # fmt: skip
     return watched(main, child, parts=node(used=0.2))
 

@@ -26,7 +26,7 @@ def serve(spool):
 
 
 def found(source, call="time.sleep(1.0)"):
-    names = ("checked_seldom", "tasks_looked_for")
+    names = ("checked_seldom", "tasks_awaited")
     return next(
         (one for one in find_slow_calls(*stack_of(source, call)) if one.name in names), None
     )
@@ -61,7 +61,7 @@ def test_other_checks(changes, call):
 
 
 def test_a_process_that_looks_for_tasks():
-    assert found(SERVES, "time.sleep(0.01)").name == "tasks_looked_for"
+    assert found(SERVES, "time.sleep(0.01)").name == "tasks_awaited"
 
 
 @pytest.mark.parametrize(
@@ -86,5 +86,5 @@ def test_look_alikes(changes):
     source = changed(WAITS, *changes)
     call = next(one.strip() for one in source.split("\n") if "sleep(" in one)
     one = found(source, call)
-    assert one is None or one.name == "tasks_looked_for"
+    assert one is None or one.name == "tasks_awaited"
     assert one is None or "listdir" in source or "exists" in source

@@ -14,7 +14,7 @@ from teho.model.watched import WatchedProcess
 
 __all__ = ["WORKED_PERCENT", "LongPause", "long_pauses"]
 
-_SELDOM, _LOOKED_FOR = "checked_seldom", "tasks_looked_for"
+_SELDOM, _AWAITED_TASKS = "checked_seldom", "tasks_awaited"
 """Names in costly_options.toml."""
 WORKED_PERCENT = chosen(
     2.0,
@@ -31,6 +31,8 @@ class LongPause(NamedTuple):
     """The call that sleeps, and its time."""
     worked_s: float
     """Time in which child processes may have worked, each one after the other."""
+    slept_s: float
+    """Time in which child processes slept before they looked again for a task."""
 
     @property
     def lost_s(self) -> float:
@@ -45,12 +47,14 @@ def long_pauses(main: MainProcess, least_percent: float) -> Iterator[LongPause]:
         main: the process.
         least_percent: least work of the child processes, as a share of the process's time.
     """
-    looking = lines_of_option(main, _LOOKED_FOR)
-    worked_s = sum(_worked_s(one, looking) for one in main.children if _is_of_program(one))
+    pauses = lines_of_option(main, _AWAITED_TASKS)
+    children = [one for one in main.children if _is_of_program(one)]
+    worked_s = sum(_worked_s(one, pauses) for one in children)
+    slept_s = sum(_worked_s(one, frozenset()) for one in children) - worked_s
     if 100 * worked_s >= least_percent * main.process.wall_s:
         for found in found_of_rule(main, "checked_seldom"):
             if found.option.name == _SELDOM:
-                yield LongPause(found, worked_s)
+                yield LongPause(found, worked_s, slept_s)
 
 
 def _is_of_program(process: WatchedProcess) -> bool:
@@ -58,16 +62,16 @@ def _is_of_program(process: WatchedProcess) -> bool:
     return any(not is_library(one.file) for seen in process.stacks for one in seen.own_frames)
 
 
-def _worked_s(process: WatchedProcess, looking: frozenset[Frame]) -> float:
+def _worked_s(process: WatchedProcess, pauses: frozenset[Frame]) -> float:
     """Return for how long a child process may have worked: it did not wait for its next task.
 
     Args:
         process: the child process.
-        looking: lines that sleep before they look again for a task.
+        pauses: lines that sleep before they look again for a task.
     """
     return sum(
         seen.wall_s
         for seen in process.stacks
         if not is_for_next_task(seen)
-        and (seen.state is not State.SLEEPING or looking.isdisjoint(seen.own_frames))
+        and (seen.state is not State.SLEEPING or pauses.isdisjoint(seen.own_frames))
     )

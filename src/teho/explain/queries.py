@@ -1,4 +1,4 @@
-"""Queries of a database that cannot use an index."""
+"""Queries of a database that cannot use an index, and calls with only a few statements."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from teho.explain.activities import every_stack
+from teho.explain.activities import ActivityTime, every_stack
+from teho.explain.options import lines_of_option
 from teho.model.in_source import MissingIndex
 from teho.model.program import MainProcess
 from teho.model.stack import Frame
 
-__all__ = ["IndexTime", "column_filter", "index_times"]
+__all__ = ["IndexTime", "column_filter", "index_times", "of_few_statements"]
 
 _MOST = 0.5
 """Share of the time in the database from which one query is named."""
+_FEW_STATEMENTS = "statements_few"
+"""Name in costly_options.toml."""
 
 
 class IndexTime(NamedTuple):
@@ -72,3 +75,9 @@ def column_filter(main: MainProcess, stacks: Mapping[tuple[Frame, ...], float]) 
             if in_query_s >= _MOST * sum(stacks.values()):
                 return one.text
     return None
+
+
+def of_few_statements(main: MainProcess, time: ActivityTime) -> frozenset[tuple[Frame, ...]]:
+    """Return the stacks of a time that are in calls with only a few statements in the whole run."""
+    few = lines_of_option(main, _FEW_STATEMENTS)
+    return frozenset(one for one in time.stacks if not few.isdisjoint(one))

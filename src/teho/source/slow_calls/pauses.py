@@ -24,7 +24,7 @@ _CHECKS = frozenset(
      "stat", "poll", "is_alive", "ready", "done", "empty", "is_set", "isdir", "is_dir")
 )  # fmt: skip
 """Functions and methods that say at once whether a result is there."""
-_LOOKS = frozenset(
+_FILE_CHECKS = frozenset(
     ("listdir", "scandir", "glob", "iglob", "iterdir", "exists", "is_file", "isfile")
 )
 """Functions and methods with which a process looks for files that another process writes."""
@@ -36,7 +36,7 @@ def find_pause(levels: Sequence[Level], program: Program) -> CostlyOption | None
     """Return the pause between two checks that the innermost function is in; None: it is none.
 
     Its name is `checked_seldom` if the loop does nothing else and the pause is long, and
-    `tasks_looked_for` if the loop looks for files, and works if there are some.
+    `tasks_awaited` if the loop looks for files, and works if there are some.
 
     Args:
         levels: the program's functions on the stack, the outermost first.
@@ -55,8 +55,10 @@ def find_pause(levels: Sequence[Level], program: Program) -> CostlyOption | None
     at = Frame(frame.file, frame.function, frame.line, level.file.text_of(call))
     check = _check(loop, level.place, program)
     if check is None:
-        looks = any(_name_of(one) in _LOOKS for one in ast.walk(loop) if isinstance(one, ast.Call))
-        return CostlyOption(name="tasks_looked_for", at=at, lines=(frame,)) if looks else None
+        has_files = any(
+            _name_of(one) in _FILE_CHECKS for one in ast.walk(loop) if isinstance(one, ast.Call)
+        )
+        return CostlyOption(name="tasks_awaited", at=at, lines=(frame,)) if has_files else None
     if pause_s is None or pause_s < _LEAST_S:
         return None
     return CostlyOption(

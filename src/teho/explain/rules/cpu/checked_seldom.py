@@ -62,5 +62,6 @@ def _found(context: ProgramContext, main: MainProcess, pause: LongPause) -> Loca
         regain_percent=(_REGAIN[0] * share, _REGAIN[1] * share),
         lines=[(at, found.seconds)],
         mutes=share >= context.limit("explains_percent"),
-        certainty=Certainty.POSSIBLE,
+        # A child process that sleeps may wait for something outside of the program too.
+        certainty=Certainty.LIKELY if pause.lost_s > 2 * pause.slept_s else Certainty.POSSIBLE,
     )

@@ -39,7 +39,7 @@ from teho.explain.pauses import WORKED_PERCENT, long_pauses
 from teho.explain.plans import plan_times
 from teho.explain.pools import POOL_STARTS, are_commands, lost_restarts, replaced_workers
 from teho.explain.program_context import in_lines
-from teho.explain.queries import column_filter, index_times
+from teho.explain.queries import column_filter, index_times, of_few_statements
 from teho.explain.repeated import repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.shared_thresholds import TEN_SAMPLES
@@ -120,12 +120,9 @@ _SLEEPING = "sleeping"
 _ASYNCIO = "asyncio_waits"
 _SERVER = "server_awaited"
 _STREAM = "stream_received"
-"""Names in activities.toml."""
 _IMPORTED = "imported_again"
 _DATABASES = frozenset(("database", "rows_queried"))
 """Names in activities.toml."""
-_FEW_STATEMENTS = "statements_few"
-"""Name in costly_options.toml."""
 _COMPARE_COLUMN = (
     "Write the condition without the function. For example, to select one day, write "
     "`taken_at >= ? AND taken_at < ?`, and give the day and the next day as values. If the column "
@@ -356,9 +353,7 @@ def _is_purpose(context: ProgramContext, main: MainProcess, time: ActivityTime) 
     if activity.name == _SLEEPING:
         return True
     if activity.name in _DATABASES:
-        few = lines_of_option(main, _FEW_STATEMENTS)
-        in_few = frozenset(one for one in time.stacks if not few.isdisjoint(one))
-        return _part_of(time, in_few) >= context.limit("named_part")
+        return _part_of(time, of_few_statements(main, time)) >= context.limit("named_part")
     if activity.name == _SERVER:
         beside = main.percent(Doing.PYTHON, Doing.NATIVE, Doing.THREADS)
         return beside < context.limit("beside_waiting_percent")
