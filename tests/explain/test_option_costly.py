@@ -222,6 +222,13 @@ class TestOtherRules:
             "train.py:85, which converts the model and the batches to 64 bits."
         )
 
+    def test_small_matrices_need_their_64_bits(self):
+        _, summary = WATCHED["doubles"]()
+        main = summary.program.mains[0].process
+        scan = option("small_matrices_by_jax", "jax.lax.scan(epoch, start, readings)", 52)
+        main = msgspec.structs.replace(main, costly_options=(scan,))
+        assert judged(double_precision, watched(main, parts=quiet_node())) == []
+
     def test_the_line_that_gives_each_rank_a_block(self):
         ranks = [
             process(
