@@ -16,6 +16,7 @@ import re
 
 import msgspec
 
+from teho.explain.compiles import compiled_again
 from teho.explain.gpu_lines import gpu_lines
 from teho.explain.options import OptionTime, in_words, is_worth_naming, option_times
 from teho.explain.rule import (
@@ -42,6 +43,11 @@ THRESHOLDS = {
     ),
     "explains_percent": chosen(
         50.0, "%", "above this limit, the option is the main reason why the run takes long"
+    ),
+    "compiles_max": chosen(
+        5.0,
+        "times",
+        "the rule fixed_costs_dominate uses the same threshold for one function of JAX",
     ),
     "one_core_max": Threshold(
         1.2,
@@ -110,6 +116,8 @@ def judge(context: ProgramContext) -> Findings:
 def _costs(context: ProgramContext, main: MainProcess, time: OptionTime) -> bool:
     """Return whether an option costs time on this machine."""
     if time.option.cpu and context.gpus:
+        return False
+    if time.option.compiled_once and compiled_again(main, context.limit("compiles_max")):
         return False
     if time.option.ranks and _ranks(main) < _SEVERAL_WORKERS:
         return False
