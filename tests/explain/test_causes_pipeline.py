@@ -57,6 +57,15 @@ def test_without_the_stages_no_cause_is_named(rule):
     assert "stage with the most work" in figures(found(input_slow, fed_by(given)))
 
 
+@pytest.mark.parametrize(("generator_s", "is_named"), [(49.0, False), (50.0, True)])
+def test_a_generator_that_makes_single_samples(generator_s, is_named):
+    given = pipeline()
+    given.settings["stages"] = {"Generator": generator_s, "BatchV2": 100.0 - generator_s}
+    finding = found(input_slow, fed_by(given))
+    assert finding.sentence.endswith("makes the samples one by one.") == is_named
+    assert ("from_tensor_slices" in finding.action) == is_named
+
+
 def test_keras_keeps_its_waiting_to_itself():
     steps = Progress(steps=1000, first_s=105.0, last_s=195.0)
     given = msgspec.structs.replace(pipeline(), batches=0)

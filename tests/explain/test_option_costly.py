@@ -210,6 +210,27 @@ def test_imports_do_not_count():
     assert option_times(made(seen(FIT, 60.0))[1].program.mains[0]) != []
 
 
+@pytest.mark.parametrize(("compiles", "count"), [(1, 1), (5, 1), (6, 0)])
+def test_a_loop_that_jax_unrolls_counts_if_jax_compiles_its_function_only_a_few_times(
+    compiles, count
+):
+    pjit = Frame("/env/lib/python3.11/site-packages/jax/_src/pjit.py", "_cpp_pjit", 0, "")
+    call = own("step(p, x)", 72)
+    words = {"file": "train.py", "loop": "46", "last": "48", "code": "`f()`", "results": ""}
+    loop = CostlyOption(
+        name="loop_unrolled_by_jax", at=own("for t in range(n)", 46), lines=(call,), words=words
+    )
+    main = process(seen((pjit, call), 60.0), progress=(), costly_options=(loop,))
+    functions = {"step": {"compiles": compiles, "compile_s": 50.0}}
+    main = msgspec.structs.replace(main, libraries={"jax": {"functions": functions}})
+    found_here = judged(option_costly, watched(main, parts=quiet_node()))
+    assert len(found_here) == count
+    if found_here:
+        assert found_here[0].sentence.startswith(
+            "The loop `for t in range(n)` at train.py:46 is a "
+        )
+
+
 class TestOtherRules:
     def test_the_place_that_makes_parameters_double(self):
         _, summary = WATCHED["doubles"]()
@@ -221,6 +242,13 @@ class TestOtherRules:
             'If 32 bits are enough, use `precision="32-true"` instead of `precision="64-true"` at '
             "train.py:85, which converts the model and the batches to 64 bits."
         )
+
+    def test_small_matrices_need_their_64_bits(self):
+        _, summary = WATCHED["doubles"]()
+        main = summary.program.mains[0].process
+        scan = option("small_matrices_by_jax", "jax.lax.scan(epoch, start, readings)", 52)
+        main = msgspec.structs.replace(main, costly_options=(scan,))
+        assert judged(double_precision, watched(main, parts=quiet_node())) == []
 
     def test_the_line_that_gives_each_rank_a_block(self):
         ranks = [

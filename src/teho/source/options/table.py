@@ -59,6 +59,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     gpu: Literal["", "few_threads", "few_in_lines", "waited", "busy", "time", "used", "narrow"] = ""
     kernels: str = ""
     columns: bool = False
+    compiled_once: bool = False
     ranks: bool = False
     rule: str = ""
     activities: tuple[str, ...] = ()

@@ -68,6 +68,7 @@ from teho.source.slow_calls.saved_views import find_saved_view
 from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.slow_calls.single_elements import find_single_elements
 from teho.source.slow_calls.singular_values import find_largest_singular_value
+from teho.source.slow_calls.small_matrices import find_small_matrices
 from teho.source.slow_calls.stacked_networks import find_networks_in_turn
 from teho.source.slow_calls.static_arguments import find_static_argument
 from teho.source.slow_calls.trainer_logits import find_collected_logits
@@ -84,7 +85,7 @@ from teho.source.stack import levels_of
 __all__ = ["find_slow_calls"]
 
 
-_IN_FILES = (find_padded_batches, find_unused_weights, find_odd_sizes)
+_IN_FILES = (find_padded_batches, find_unused_weights, find_odd_sizes, find_small_matrices)
 """Searches in whole files: the lines that take the time are others."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from teho.explain.options import option_of_rule
+from teho.explain.options import found_of_rule, option_of_rule
 from teho.explain.peaks import peaks_of
 from teho.explain.program_context import in_lines, is_on_gpu
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
@@ -37,6 +37,8 @@ _FACTORISES = re.compile(
     r"|triangular_solve|solve_triangular)\("
 )
 """Calls that factorise matrices, or solve with their factors."""
+_SMALL = "small_matrices_by_jax"
+"""Name in costly_options.toml."""
 _FACTORISING = 0.01
 """Part of the computing time in such calls from which 64 bits are assumed to be needed. On a GPU, a
 call takes little time: it only starts the work."""
@@ -46,7 +48,7 @@ def judge(context: ProgramContext) -> Findings:
     """Check the types of what PyTorch trains, JAX computes and CuPy copies."""
     for main in context.mains:
         case = _doubles(main, context.limit("double_percent"))
-        if case is None or _factorises(main) or _is_small(context, main):
+        if case is None or _factorises(main) or _is_small(context, main) or _is_filter(main):
             continue
         sentence, evidence, action = case
         action = option_of_rule(main, "double_precision") or action
@@ -76,6 +78,12 @@ def _factorises(main: MainProcess) -> bool:
         for seen in main.process.stacks
     ]
     return sum(s for s, is_one in times if is_one) >= _FACTORISING * main.seconds(*_COMPUTING) > 0
+
+
+def _is_filter(main: MainProcess) -> bool:
+    """Return whether JAX multiplies small matrices in a loop: 32 bits would not be faster."""
+    found = found_of_rule(main, "double_precision")
+    return any(one.option.name == _SMALL for one in found)
 
 
 def _is_small(context: ProgramContext, main: MainProcess) -> bool:

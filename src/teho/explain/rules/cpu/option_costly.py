@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import msgspec
 
+from teho.explain.compiles import compiled_again
 from teho.explain.gpu_lines import gpu_lines
 from teho.explain.nouns import noun_of
 from teho.explain.options import OptionTime, in_words, is_worth_naming, option_times
@@ -40,6 +41,11 @@ THRESHOLDS = {
     ),
     "explains_percent": chosen(
         50.0, "%", "above this limit, the option is the main reason why the run takes long"
+    ),
+    "compiles_max": chosen(
+        5.0,
+        "times",
+        "the rule fixed_costs_dominate uses the same threshold for one function of JAX",
     ),
     "one_core_max": Threshold(
         1.2,
@@ -106,6 +112,8 @@ def _saves_more(unused: UnneededTime, time: OptionTime) -> bool:
 def _costs(context: ProgramContext, main: MainProcess, time: OptionTime) -> bool:
     """Return whether an option costs time on this machine."""
     if time.option.cpu and context.gpus:
+        return False
+    if time.option.compiled_once and compiled_again(main, context.limit("compiles_max")):
         return False
     if time.option.ranks and _ranks(main) < _SEVERAL_WORKERS:
         return False

@@ -8,17 +8,31 @@ from teho.explain.activities import ActivityKind, activity_times
 from teho.explain.kinds import STARVED
 from teho.explain.pipeline import busiest_stage, pipeline_of
 from teho.explain.program_context import Waiting
-from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.launchers.registry import launchers
 from teho.model.missing import Missing, Reason
 
 RANK = 200
 SEVERITY = "critical, warning"
-THRESHOLDS: dict[str, Threshold] = {}
+THRESHOLDS = {
+    "generator_percent": chosen(
+        50.0,
+        "%",
+        "above this limit, a Python generator does most of the work of the pipeline",
+    ),
+}
 MUTES = STARVED
 MUTES_BECAUSE = "this finding says what the program waits for, and the GPU is idle during this time"
 NAMES_NO_CAUSE = True
 
+_NO_GENERATOR = (
+    "If the samples fit in memory, make the data set from arrays, which needs no Python for each "
+    "sample: `tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x))` instead of "
+    "`from_generator`. Write the changes of a sample with functions of TensorFlow instead of "
+    "`tf.numpy_function` or `tf.py_function`, and let several threads compute them ahead: "
+    "`.map(f, num_parallel_calls=tf.data.AUTOTUNE).batch(n).prefetch(2)`. Otherwise, let the "
+    "generator make whole batches."
+)
 _IN_GRAPH = Missing(
     Reason.UNRECORDED,
     "Keras fetches its batches inside a graph, so Teho cannot measure the wait for data; "
@@ -48,14 +62,18 @@ def judge(context: ProgramContext) -> Findings:
     if _is_known_overhead(context, waiting):
         return
     pipeline = pipeline_of(waiting)
+    generator_percent = (pipeline.generator_percent if pipeline else None) or 0.0
+    is_generator = generator_percent >= context.limit("generator_percent")
     yield context.lost_waiting(
         waiting,
-        ".",
+        ": a Python generator makes the samples one by one." if is_generator else ".",
         evidence=(
             busiest_stage(pipeline) if pipeline else Evidence("workers", float(waiting.workers)),
             Evidence("cores", float(waiting.cores), "cores"),
         ),
-        action=(
+        action=_NO_GENERATOR
+        if is_generator
+        else (
             f"{'In the slowest lines, do' if waiting.main.feed.lines else 'Do'} less work for "
             "each sample: decode and cut the samples before the job, and store the "
             f"result{context.or_keep_data(waiting.main)}. More cores would also help."
