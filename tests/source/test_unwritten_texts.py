@@ -122,6 +122,24 @@ def test_a_message_that_is_written_after_all():
     assert found(inner=[(file, "Logger.debug")]) != {}
 
 
+@pytest.mark.parametrize(
+    ("body", "is_found"),
+    [
+        ("return x.max()", True),
+        ("COUNTS.append(x); return x", False),
+        ("global COUNT; COUNT = 3; return x", False),
+    ],
+)
+def test_a_function_of_the_program_that_makes_a_part(body, is_found):
+    state = f"COUNTS = []\ndef state(x):\n    {body}\n{SETUP}"
+    assert bool(found('log.debug(f"{state(x)}")', state)) is is_found
+
+
+@pytest.mark.parametrize("part", ["queue.pop()", "next(items)", "(y := x)"])
+def test_parts_that_change_something(part):
+    assert found(f'log.debug(f"{{{part}}}")') == {}
+
+
 def test_information_needs_a_level_in_the_source():
     message = 'log.info(f"{x}")'
     assert found(message, "logging.basicConfig(level=logging.WARNING)")

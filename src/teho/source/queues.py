@@ -44,8 +44,9 @@ def heap_calls(known: KnownList, level: Level, loop: Loop) -> tuple[str, ...]:
     if not sorts or not all(is_in_loop):
         return ()
     for one in known.shrinks:
-        is_first = isinstance(one, ast.Call) and ast.unparse(one) == f"{known.text}.pop(0)"
-        if not is_first or not loop.first <= one.lineno <= loop.last:
+        if not isinstance(one, ast.Call) or ast.unparse(one) != f"{known.text}.pop(0)":
+            return ()
+        if not loop.first <= one.lineno <= loop.last:
             return ()
     added = []
     for one in known.grows:

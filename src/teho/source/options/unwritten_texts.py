@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame, is_library
+from teho.source.known import fits, is_mutator, known
 from teho.source.options.files import OwnFiles
 from teho.source.options.uses import assigned_value, name_of
-from teho.source.parsed import Function, SourceFile, dotted_name
+from teho.source.parsed import Function, SourceFile, dotted_name, root_name
 from teho.source.program import Place, Program
 
 __all__ = ["find_unwritten_texts"]
@@ -30,6 +31,8 @@ _WRITES = re.compile(
 )
 """Functions that logging calls only for a message whose level is on."""
 _FORMAT = re.compile(r"[+0 ]?\d*(?:\.\d+)?[dfeEgGxs]?")
+_CHANGES = frozenset(("print", "open", "input", "next", "setattr", "exec", "eval", "delattr"))
+_DEEPEST = 3
 _LONGEST = 80
 
 
@@ -55,18 +58,19 @@ def find_unwritten_texts(
         program: the same files.
         stacks: the stacks, innermost frame first.
     """
+    messages = _Messages(own, program)
     found: dict[tuple[str, int], tuple[ast.Call, set[Frame]]] = {}
     written = set()
     for stack in stacks:
-        frame = next((one for one in stack if not is_library(one.file)), None)
-        file = own.parsed(frame.file) if frame is not None else None
-        call = _message(file, frame) if frame is not None and file is not None else None
-        if frame is None or call is None:
-            continue
-        key = frame.file, call.lineno
-        if any(_WRITES.search(f"{one.file}:{one.function}") for one in stack):
-            written.add(key)  # its level is on
-        found.setdefault(key, (call, set()))[1].add(frame)
+        for frame in stack:
+            call = messages.at(frame)
+            if call is None:
+                continue
+            key = frame.file, call.lineno
+            if any(_WRITES.search(f"{one.file}:{one.function}") for one in stack):
+                written.add(key)  # its level is on
+            found.setdefault(key, (call, set()))[1].add(frame)
+            break
     left = {key: one for key, one in found.items() if key not in written}
     level = _lowest(own, program) if left else None
     for (path, _), (call, frames) in left.items():
@@ -78,17 +82,77 @@ def find_unwritten_texts(
                 yield CostlyOption(name=one.name, at=one.at, lines=lines, words=one.words)
 
 
-def _message(file: SourceFile | None, frame: Frame) -> ast.Call | None:
-    """Return the call that makes a message, if a frame makes its text; None: it does not."""
-    if file is None:
+class _Messages:
+    """Finds the calls that make the text of a message.
+
+    Args:
+        own: the files.
+        program: the same files.
+    """
+
+    def __init__(self, own: OwnFiles, program: Program) -> None:
+        self._own, self._program = own, program
+        self._known: dict[tuple[str, int], ast.Call | None] = {}
+
+    def at(self, frame: Frame) -> ast.Call | None:
+        """Return the call whose text a line makes; None: it makes none, or changes something."""
+        if is_library(frame.file) or _METHODS.keys().isdisjoint(self._words(frame.file)):
+            return None
+        key = frame.file, frame.line
+        if key not in self._known:
+            self._known[key] = self._find(frame)
+        return self._known[key]
+
+    def _words(self, path: str) -> frozenset[str]:
+        return self._own.vocabulary.get(path, frozenset())
+
+    def _find(self, frame: Frame) -> ast.Call | None:
+        file = self._own.parsed(frame.file)
+        function = file.function_at(frame.line) if file is not None else None
+        for node in function.nodes if function is not None else ():
+            match node:
+                case ast.Call(func=ast.Attribute(attr=method), args=[_, *_]) if method in _METHODS:
+                    is_there = node.lineno <= frame.line <= (node.end_lineno or node.lineno)
+                    place = Place(frame.file, function) if function is not None else None
+                    if place is not None and is_there and any(map(_is_made, node.args)):
+                        return node if self._only_reads(node, place) else None
         return None
-    for node in file.function_at(frame.line).nodes:
-        match node:
-            case ast.Call(func=ast.Attribute(attr=method), args=[_, *_]) if method in _METHODS:
-                is_there = node.lineno <= frame.line <= (node.end_lineno or node.lineno)
-                if is_there and any(map(_is_made, node.args)):
-                    return node
-    return None
+
+    def _only_reads(self, message: ast.Call, place: Place) -> bool:
+        """Return whether the program may leave out the text: it changes nothing else."""
+        nodes = tuple(inner for one in message.args for inner in ast.walk(one))
+        return self._is_harmless(nodes, place, 0)
+
+    def _is_harmless(self, nodes: Sequence[ast.AST], place: Place, depth: int) -> bool:
+        """Return whether some code changes at most new objects of its own function."""
+        own = place.function.assigned.keys() - set(place.function.params) if depth else ()
+        for node in nodes:
+            match node:
+                case ast.Global() | ast.Nonlocal() | ast.Await() | ast.Yield() | ast.YieldFrom():
+                    return False
+                case ast.NamedExpr() if not depth:
+                    return False
+                case ast.Attribute() | ast.Subscript():
+                    if not isinstance(node.ctx, ast.Load) and root_name(node) not in own:
+                        return False
+                case ast.Call():
+                    if not self._is_harmless_call(node, place, own, depth):
+                        return False
+        return True
+
+    def _is_harmless_call(
+        self, call: ast.Call, place: Place, own: Collection[str], depth: int
+    ) -> bool:
+        called = self._program.called(call, place)
+        if isinstance(called, Place):
+            return depth < _DEEPEST and self._is_harmless(called.function.nodes, called, depth + 1)
+        if isinstance(called, str):
+            return called not in _CHANGES and not fits("impure", called)
+        if called is not None:
+            return False  # a class of the program
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        is_change = is_mutator(name) or name in known().methods.impure
+        return bool(name) and (not is_change or root_name(call.func) in own)
 
 
 def _is_made(node: ast.expr) -> bool:

@@ -93,18 +93,16 @@ def _passed(name: str, levels: Sequence[Level]) -> tuple[ast.expr, Function] | N
     number, level = len(levels) - 1, levels[-1]
     function = level.function
     call = levels[number - 1].node if number and not level.caller else None
-    is_plain = isinstance(call, ast.Call) and not any(
-        isinstance(one, ast.Starred) for one in call.args
-    )
-    if name not in function.params_of_call or name in function.assigned or not is_plain:
+    if not isinstance(call, ast.Call) or any(isinstance(one, ast.Starred) for one in call.args):
+        return None
+    if name not in function.params_of_call or name in function.assigned:
         return None
     given = argument(levels, number, name)
     if given is not None:
         return given, levels[number - 1].function
-    is_called = isinstance(call, ast.Call) and all(word.arg for word in call.keywords)
-    target = call.func if isinstance(call, ast.Call) else None
-    called = target.attr if isinstance(target, ast.Attribute) else root_name(target or call)
-    default = function.default(name) if is_called and called == function.name else None
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else root_name(call.func)
+    is_plain = called == function.name and all(word.arg for word in call.keywords)
+    default = function.default(name) if is_plain else None
     return (default, function) if default is not None else None
 
 

@@ -43,9 +43,8 @@ def find_prefix_scan(levels: Sequence[Level]) -> CostlyOption | None:
     line = level.frame.line
     for node in level.function.nodes:
         scan = _scan(node, level.function) if isinstance(node, ast.For) else None
-        if scan is None or not node.lineno <= line <= (scan.test.test.end_lineno or 0):
-            continue
-        return _found(scan, level)
+        if scan is not None and scan.loop.lineno <= line <= (scan.test.test.end_lineno or 0):
+            return _found(scan, level)
     return None
 
 
@@ -110,18 +109,11 @@ def _cursor(loop: ast.For, function: Function) -> ast.expr | None:
 def _found(scan: _Scan, level: Level) -> CostlyOption:
     file, frame, loop = level.file, level.frame, scan.loop
     cursor = _cursor(loop, level.function)
-    items = loop.iter
-    is_call = isinstance(items, ast.Call) and isinstance(items.func, ast.Attribute)
-    method = items.func.attr if is_call and isinstance(items, ast.Call) else ""
     walk = "cursor"
-    if isinstance(items, ast.Call) and method == "iternext":
-        walk = ast.unparse(
-            ast.Call(
-                ast.Attribute(ast.Name("cursor", ast.Load()), "iternext", ast.Load()),
-                items.args,
-                items.keywords,
-            )
-        )
+    match loop.iter:
+        case ast.Call(func=ast.Attribute(attr="iternext"), args=arguments, keywords=words):
+            method = ast.Attribute(ast.Name("cursor", ast.Load()), "iternext", ast.Load())
+            walk = ast.unparse(ast.Call(method, arguments, words))
     target = ast.unparse(loop.target).strip("()")
     text = file.line_text(loop.lineno).rstrip(":")
     return CostlyOption(
