@@ -660,19 +660,6 @@ def test_small_groups_of_rows(write, is_found):
 
 
 @pytest.mark.parametrize(
-    ("call", "names"),
-    [
-        ("tok.enable_truncation(max_length=128)", ["cut_after_tokenising"]),
-        ("tok.enable_truncation(128)", ["cut_after_tokenising"]),
-        ("tok.enable_padding(length=128)", []),
-    ],
-)
-def test_texts_that_are_cut_after_they_are_split(call, names):
-    source = f"def rows(tok, texts):\n    {call}\n    return tok.encode_batch(texts)\n"
-    assert list(search(source, "tok.encode_batch(texts)")) == names
-
-
-@pytest.mark.parametrize(
     ("call", "imported", "is_found"),
     [
         ("vectorizer.fit_transform(texts).toarray()", "LogisticRegression", True),

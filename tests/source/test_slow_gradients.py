@@ -85,6 +85,7 @@ def gan(fake=FAKE, loss=LOSS, after="opt.step()", of_generator="generator", of_c
         {},
         {"fake": "fake = generator(torch.randn(64, 8))"},
         {"loss": "nn.functional.relu(1 + critic(fake)).mean() + critic(real).sum()"},
+        {"after": "opt.step()\n    scheduler.step()"},
     ],
 )
 def test_attached_batches(changed):
@@ -110,6 +111,9 @@ def test_attached_batches(changed):
         # The generator is not trained alone: the loss may train both.
         {"of_generator": "critic"},
         {"after": "pass"},
+        # An encoder and a decoder, each with its optimizer.
+        {"after": "opt.step(); noise.step()"},
+        {"after": "opt.step()\ndef other(opt_g):\n    opt_g.step()"},
     ],
 )
 def test_other_steps(changed):

@@ -46,6 +46,8 @@ CALL = "score(item, folder)"
         (LOAD, "KEPT[item] = model", CALL, False),
         (LOAD, "fine_tune(model, item)", CALL, False),
         (LOAD, "model.head.weight = item", CALL, False),
+        (LOAD, "return fine_tune(model=model, item=item)", CALL, False),
+        (LOAD, "return other(model=model)", CALL, False),
         ("make(folder)", BODY, CALL, False),
     ],
 )
@@ -78,3 +80,39 @@ def test_the_code():
         "made": "@functools.cache\ndef load_once(folder, size): "
         "return AutoModel.from_pretrained(folder, num_labels=size)",
     }
+
+
+IN_LOOP = """
+from transformers import AutoModel
+def main(items, folder, folders, kept):
+    for item in items:
+        model = {load}
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "body", "is_found"),
+    [
+        (LOAD, "print(model(item))", True),
+        (
+            "AutoModel.from_pretrained('bert-base-uncased', num_labels=3)",
+            "print(model(item))",
+            True,
+        ),
+        # ---- which look like it ----
+        ("AutoModel.from_pretrained(item)", "print(model(item))", False),
+        ("AutoModel.from_pretrained(folders[item])", "print(model(item))", False),
+        (LOAD, "kept.append(model)", False),
+        (LOAD, "trainer = Trainer(model=model)", False),
+        (LOAD, "train(model, item)", False),
+        (LOAD, "model.fit(item)", False),
+    ],
+)
+def test_models_in_loops(load, body, is_found):
+    words = found(IN_LOOP.format(load=load, body=body), load)
+    assert ("model_loaded_in_loop" in words) is is_found
+    if is_found:
+        given = words["model_loaded_in_loop"]
+        assert given["statement"] == f"model = {load}"
+        assert (given["line"], given["loop"]) == ("12", "11")

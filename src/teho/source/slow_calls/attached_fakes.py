@@ -78,14 +78,34 @@ def _step(
     )
     if place is None or not isinstance(call.func, ast.Attribute):
         return None
+    optimizers: list[ast.expr] = []
     for one in body[place + 1 :]:
         match one:
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=optimizer, attr="step"))):
-                model = _model_of(optimizer, number, levels)
-                return _Step(names_in(call.func.value), model) if model else None
+                if "sched" not in dotted_name(optimizer):
+                    optimizers.append(optimizer)
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="backward"))):
-                return None  # a second backward pass may need the gradients
-    return None
+                break
+    else:
+        if _steps_elsewhere(levels):
+            return None
+    if len(optimizers) != 1:
+        return None  # the second step, or a second backward pass, may need the gradients
+    model = _model_of(optimizers[0], number, levels)
+    return _Step(names_in(call.func.value), model) if model else None
+
+
+def _steps_elsewhere(levels: Sequence[Level]) -> bool:
+    """Return whether a function makes optimizer steps with the gradients of another function."""
+    for function in levels[-1].function.module.every():
+        methods = {
+            node.func.attr
+            for node in function.nodes
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        }
+        if "step" in methods and "backward" not in methods:
+            return True
+    return False
 
 
 def _model_of(optimizer: ast.expr, number: int, levels: Sequence[Level]) -> str:

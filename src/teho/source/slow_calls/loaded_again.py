@@ -16,7 +16,7 @@ from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop
 from teho.source.program import Place
 from teho.source.purity import Purity
-from teho.source.slow_calls.loop_parts import names_in
+from teho.source.slow_calls.loop_parts import names_in, statements_of
 from teho.source.stack import Level, argument
 
 __all__ = ["find_loaded_again"]
@@ -50,11 +50,16 @@ def find_loaded_again(levels: Sequence[Level], purity: Purity) -> CostlyOption |
     """
     for number, level in enumerate(levels):
         call = level.node
-        if not isinstance(call, ast.Call) or number == 0:
+        if not isinstance(call, ast.Call):
             continue
         called = purity.program.called(call, level.place)
         if not isinstance(called, str) or not _LOADS.fullmatch(called):
             continue
+        inner = [one for one in level.loops() if one.is_statement]
+        if inner:
+            return _in_loop(call, inner[-1], level, purity)
+        if number == 0:
+            return None
         before = levels[number - 1]
         if level.loops() or level.caller or level.function.owner is not None:
             return None
@@ -62,7 +67,7 @@ def find_loaded_again(levels: Sequence[Level], purity: Purity) -> CostlyOption |
         if loop is None or not may_iterate(loop, before.function, _LEAST_ITEMS):
             return None
         model = _model(call, level.function)
-        if model is None or not _stays(model, level, purity):
+        if model is None or not _stays(model, level.function.nodes, level, purity):
             return None
         names = _arguments(call, level)
         if names is None:
@@ -92,10 +97,9 @@ def _model(call: ast.Call, function: Function) -> str | None:
     return None
 
 
-def _stays(model: str, level: Level, purity: Purity) -> bool:
-    """Return whether a function only computes with a model, and keeps it nowhere."""
-    function = level.function
-    for node in function.nodes:
+def _stays(model: str, nodes: Sequence[ast.AST], level: Level, purity: Purity) -> bool:
+    """Return whether some code only computes with a model, and keeps it nowhere."""
+    for node in nodes:
         match node:
             case ast.Attribute(attr=name) if name in _CHANGES:
                 return False
@@ -109,13 +113,49 @@ def _stays(model: str, level: Level, purity: Purity) -> bool:
                 return False
             case ast.Assign(value=ast.Name(id=name)) if name == model:
                 return False
-            case ast.Call(args=args) if any(
-                isinstance(one, ast.Name) and one.id == model for one in args
+            case ast.Call(args=args, keywords=words) if any(
+                isinstance(one, ast.Name) and one.id == model
+                for one in (*args, *(word.value for word in words))
             ):
                 inner = purity.program.called(node, level.place)
                 if not isinstance(inner, Place) or _may_change(inner.function):
                     return False
     return True
+
+
+def _in_loop(call: ast.Call, loop: Loop, level: Level, purity: Purity) -> CostlyOption | None:
+    """Return a call that loads the same model in each iteration of a loop."""
+    body = getattr(loop.node, "body", ())
+    model, frame = _model(call, level.function), level.frame
+    statement = next(
+        (
+            one
+            for one in statements_of(body)
+            if isinstance(one, ast.Assign) and any(node is call for node in ast.walk(one))
+        ),
+        None,
+    )
+    nodes = purity.program.all_nodes(loop.node, body)
+    if model is None or statement is None or not _stays(model, nodes, level, purity):
+        return None
+    given = [*call.args, *(word.value for word in call.keywords)]
+    is_open = any(isinstance(one, ast.Starred) for one in call.args)
+    is_open = is_open or any(word.arg is None for word in call.keywords)
+    if is_open or any(_varies(one, loop, level) for one in given):
+        return None
+    if not may_iterate(loop, level.function, _LEAST_ITEMS):
+        return None
+    return CostlyOption(
+        name="model_loaded_in_loop",
+        at=Frame(frame.file, frame.function, call.lineno, level.file.text_of(call)),
+        lines=(frame,),
+        words={
+            "file": frame.file.rpartition("/")[2],
+            "line": str(statement.lineno),
+            "loop": str(loop.line),
+            "statement": ast.unparse(statement),
+        },
+    )
 
 
 def _may_change(function: Function) -> bool:
