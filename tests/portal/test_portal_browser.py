@@ -23,6 +23,10 @@ pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
 REAL = "20261123-094500-one-aaaa"
 OTHER = "20261123-094600-two-bbbb"
+NARROW = """() => [...document.querySelectorAll("th, td")]
+  .filter((cell) => cell.offsetWidth && cell.offsetWidth < 30 && cell.innerText.trim().length > 3)
+  .map((cell) => cell.innerText)"""
+"""Cells whose letters are below each other."""
 PREFIX = "/rnode/g1.example/8750"
 PAGES = ("", "runs", "runs?by=program", f"run?id={REAL}", f"compare?run={REAL}&run={OTHER}",
          "usage", "clusters", "cluster?name=lumi",
@@ -178,6 +182,7 @@ def test_every_page_can_be_printed(visit: Callable[..., Any], address: str, sche
     page.wait_for_load_state("load")
     page.emulate_media(media="print", color_scheme=scheme)
     assert page.evaluate(OVERFLOW) == 0
+    assert page.evaluate(NARROW) == []
     # What only a screen can use is not printed.
     assert page.locator("nav:visible, form.filters:visible, .copy:visible").count() == 0
     assert page.locator(".keys:visible, .paging:visible").count() == 0
