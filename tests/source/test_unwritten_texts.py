@@ -105,6 +105,7 @@ def test_the_level(setup, level):
         'log.debug("step %d: %s", step, x)',
         'log.debug("done")',
         'log.debug(f"done")',
+        'if log.isEnabledFor(logging.DEBUG): log.debug(f"{x}")',
         'log.info(f"{x}")',
         'log.warning(f"{x}")',
         'own.debug(f"{x}")',

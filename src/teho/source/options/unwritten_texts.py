@@ -111,6 +111,10 @@ class _Messages:
         function = file.function_at(frame.line) if file is not None else None
         for node in function.nodes if function is not None else ():
             match node:
+                case ast.If(test=test) if "isEnabledFor" in ast.unparse(test):
+                    last = node.body[-1].end_lineno or node.lineno
+                    if node.lineno <= frame.line <= last:
+                        return None  # the program makes the text only for a level that is on
                 case ast.Call(func=ast.Attribute(attr=method), args=[_, *_]) if method in _METHODS:
                     is_there = node.lineno <= frame.line <= (node.end_lineno or node.lineno)
                     place = Place(frame.file, function) if function is not None else None
