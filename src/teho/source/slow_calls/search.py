@@ -47,6 +47,7 @@ from teho.source.slow_calls.pairs import find_compared_pairs
 from teho.source.slow_calls.pictures import find_picture_decoded_again
 from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
+from teho.source.slow_calls.pretrained import find_pretrained_again
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.sample_gradients import find_sample_gradients
@@ -135,6 +136,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_predicted_again(levels, purity),
         find_unrolled_loop(levels, frames, purity),
         find_frozen_model(levels, frames, purity),
+        find_pretrained_again(levels, purity),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():
