@@ -339,6 +339,12 @@ STACKS = {
         of_library("transformers/tokenization_utils.py", "PreTrainedTokenizer.tokenize"),
         own("tokenizer(text)"),
     ),
+    "embeddings_resized": (
+        of_library("torch/nn/functional.py", "linear"),
+        of_library("transformers/modeling_utils.py", "PreTrainedModel._get_resized_embeddings"),
+        of_library("transformers/modeling_utils.py", "PreTrainedModel.resize_token_embeddings"),
+        own("model.resize_token_embeddings(len(tokenizer))"),
+    ),
     "text_tokenised": (
         of_library("transformers/tokenization_utils_fast.py", "_batch_encode_plus"),
         of_library("transformers/tokenization_utils_base.py", "PreTrainedTokenizerBase.__call__"),

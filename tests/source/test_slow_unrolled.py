@@ -46,7 +46,8 @@ def test_a_loop_over_time_steps():
         "file": "train.py",
         "loop": "17",
         "last": "19",
-        "code": "`def one_pass(h, t):\n    h = cell(p, h, drive[:, t])\n"
+        "code": "`drive = jnp.asarray(drive)`; "
+        "`def one_pass(h, t):\n    h = cell(p, h, drive[:, t])\n"
         "    return h, h @ p['out']`; "
         "`h, outs = jax.lax.scan(one_pass, h, jnp.arange(drive.shape[1]))`",
         "results": " `outs` is then an array, whose first axis has the passes.",
@@ -86,6 +87,11 @@ def test_the_code(changes, code):
 )
 def test_other_loops(changes):
     assert words(**changes) is None
+
+
+def test_arrays_of_jax_stay_as_they_are():
+    source = SOURCE.replace("    outs = []", "    outs = []\n    drive = jnp.flip(drive, 1)")
+    assert "asarray" not in words(source=source)["code"]
 
 
 def test_a_function_that_is_compiled_by_a_call():

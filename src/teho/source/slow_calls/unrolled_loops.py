@@ -259,6 +259,8 @@ def _found(
     inner = "\n    ".join([*opened, *body.lines, f"return {state}, {item}"])
     given = ", ".join(map(ast.unparse, getattr(loop.iterable, "args", [])))
     function_code = f"def {name}({head}, {number}):\n    {inner}"
+    # NumPy cannot take an item of an array with a number that JAX traces.
+    made = "".join(f"`{one} = {jnp}.asarray({one})`; " for one in _indexed(loop, number, function))
     call = f"{state}, {result} = {jax}.lax.scan({name}, {state}, {jnp}.arange({given}))"
     return CostlyOption(
         name="loop_unrolled_by_jax",
@@ -268,9 +270,24 @@ def _found(
             "file": place.path.rpartition("/")[2],
             "loop": str(loop.line),
             "last": str(loop.last),
-            "code": f"`{function_code}`; `{call}`",
+            "code": f"{made}`{function_code}`; `{call}`",
             "results": f" `{results[0]}` is then an array, whose first axis has the passes."
             if results
             else "",
         },
     )
+
+
+def _indexed(loop: Loop, number: str, function: Function) -> list[str]:
+    """Return the names of the arrays of which each pass takes an item, and that NumPy may own."""
+    found: dict[str, None] = {}
+    for node in ast.walk(loop.node):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=part) if number in names_in(part):
+                given = function.assigned.get(name, [])
+                is_inside = any(loop.line <= one.line <= loop.last for one in given)
+                made = [ast.unparse(one.value) for one in given if one.value is not None]
+                is_of_jax = bool(made) and all(re.match(r"(jnp|jax)\.", one) for one in made)
+                if not is_inside and not is_of_jax:
+                    found[name] = None
+    return list(found)
