@@ -77,6 +77,7 @@ TIME_CAUSES = (
     "option_costly",
     "result_unused",
     "array_cut_late",
+    "checked_seldom",
     "list_searched",
     "saved_again",
     "sorted_for_few",

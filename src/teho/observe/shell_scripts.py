@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Collection
 from heapq import nsmallest
 from pathlib import Path
 
+import msgspec
+
+from teho.config.privacy import masked_command
 from teho.devices.host.procstat import slurp
 from teho.model.run import ShellLoop
 from teho.source.shell import shell_loops
@@ -15,6 +19,8 @@ from teho.source.shell import shell_loops
 __all__ = ["ShellScripts"]
 
 _SHELL = re.compile(rb"(?:.*/)?(?:ba|da|k|z|a)?sh")
+_COMMAND = re.compile(rb"-[A-Za-z]*c")
+"""Option of a shell before a command, which is no file."""
 _MOST_SCRIPTS, _MOST_PROCESSES, _MOST_LOOPS = 8, 8, 16
 _LONGEST_BYTES = 64 * 1024
 
@@ -56,7 +62,7 @@ class ShellScripts:
         try:
             name, *given = slurp(directory + "/cmdline").split(b"\0")
             script = next((one for one in given if not one.startswith((b"-", b"+"))), b"")
-            if not _SHELL.fullmatch(name) or not script or b"-c" in given:
+            if not _SHELL.fullmatch(name) or not script or any(map(_COMMAND.fullmatch, given)):
                 return None
             folder = os.readlink(directory + "/cwd")  # noqa: PTH115 - a text
         except (OSError, ValueError):
@@ -65,9 +71,20 @@ class ShellScripts:
 
 
 def _loops_of(path: Path) -> tuple[ShellLoop, ...]:
+    """Return the loops of a file, with secrets masked; none if it is a pipe or a device.
+
+    `bash <(command)` and `bash /dev/stdin` read pipes, whose content belongs to the shell.
+    """
     try:
-        with path.open("rb") as file:
+        # Without O_NONBLOCK, the recorder would wait until somebody writes into the pipe.
+        place = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(place, "rb") as file:
+            if not stat.S_ISREG(os.fstat(place).st_mode):
+                return ()
             content = file.read(_LONGEST_BYTES)
-    except OSError:
+    except (OSError, ValueError):
         return ()
-    return shell_loops(content.decode("utf-8", "replace"), path.name)
+    return tuple(
+        msgspec.structs.replace(loop, text=" ".join(masked_command(loop.text.split())))
+        for loop in shell_loops(content.decode("utf-8", "replace"), path.name)
+    )
