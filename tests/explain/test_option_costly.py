@@ -89,6 +89,16 @@ def test_several_places_are_one_finding():
     )
 
 
+def test_the_place_whose_lines_took_the_most_time_is_named():
+    short, long = own("votes @ votes.T", 22, "agreement"), own("links @ links", 33, "closure")
+    options = (
+        option("integer_products", "x.astype(int)", 14, lines=[short]),
+        option("integer_products", "y.astype(int)", 27, lines=[long]),
+    )
+    finding = found(option_costly, made(seen((short,), 20.0), seen((long,), 60.0), options=options))
+    assert finding.sentence.startswith("The call `y.astype(int)` at train.py:27 ")
+
+
 def test_the_same_time_is_named_once():
     prints = (of_library("numpy/_core/arrayprint.py", "array2string"), own("log.debug(x)", 23))
     options = (option("debug_messages"), option("all_elements_printed"))

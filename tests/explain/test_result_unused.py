@@ -97,6 +97,13 @@ def test_a_default_may_have_been_changed():
     assert finding.regain_percent == (pytest.approx(12.0), pytest.approx(39.6))
 
 
+def test_a_part_that_is_no_nth_is_a_percentage():
+    finding = found(result_unused, run(changed(share=3 / 7)))
+    assert finding.sentence.endswith("(train.py:71), in 43 % of the iterations.")
+    finding = found(result_unused, run(changed(share=34 / 100)))
+    assert finding.sentence.endswith("(train.py:71), in 1 of 3 iterations.")
+
+
 def test_a_function_without_a_loop():
     finding = found(result_unused, run(changed(loop=own("def cost(self, x)", 66))))
     assert finding.sentence.endswith("(train.py:71), in 1 of 100 calls.")

@@ -40,7 +40,9 @@ class TestJobTooShort:
 
     def test_too_few_samples_ask_for_more(self):
         finding = found(job_too_short, scenario(NodePart(), period_s=600.0))
-        assert finding.sentence.startswith("Only 6 samples were taken in 1 h.")
+        assert finding.sentence.startswith(
+            "In 1 h, the use of cores and memory was measured only 6 times."
+        )
         assert "`teho run --every 1s -- CMD`" in finding.action
 
     @pytest.mark.parametrize(

@@ -114,6 +114,21 @@ def test_a_result_that_is_used_in_few_iterations(body, share, is_sure):
     assert one.is_skipped is ("continue" in body)
 
 
+@pytest.mark.parametrize(
+    ("head", "share"),
+    [
+        ("for step in range(7):", 3 / 7),  # 0, 3 and 6
+        ("for step in range(1, 8):", 3 / 7),
+        ("for step in range(9):", 1 / 3),
+        ("for step in range(3000):", 1 / 3),
+    ],
+)
+def test_in_a_short_loop_every_third_iteration_is_more_than_a_third(head, share):
+    one = found(loop("value = order(grid)\nif step % 3 == 0:\n" + SHOWN, head=head), "order(grid)")
+    assert one is not None
+    assert one.share == pytest.approx(share)
+
+
 LOOKALIKES = {
     "used in each step": "value = order(grid)\nif step % 100 == 0:\n    print(step)\nlog(value)",
     "used in the condition": "value = order(grid)\nif step % 100 == 0 and value > 3:\n    print(1)",

@@ -55,7 +55,7 @@ class OptionTime(NamedTuple):
 
     option: Option
     places: Sequence[Frame]
-    """Where the option is, in the order of the files."""
+    """Where the option is; the place whose lines took the most time is first."""
     words: Mapping[str, str]
     """Parts of the program's source that the advice names."""
     wall_s: float
@@ -265,7 +265,7 @@ def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> 
         return None
     return OptionTime(
         option,
-        [one.at for one in places],
+        _longest_first(places, stacks),
         words,
         wall_s,
         lines.slowest(),
@@ -273,6 +273,18 @@ def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> 
         in_loading=2 * loading_s > wall_s,
         long_calls_percent=100 * long_s / max(long_s + short_s, wall_s / 1000),
     )
+
+
+def _longest_first(
+    places: Sequence[CostlyOption], stacks: Mapping[tuple[Frame, ...], float]
+) -> list[Frame]:
+    """Return the places of an option, the one whose lines took the most time first."""
+
+    def seconds(place: CostlyOption) -> float:
+        lines = frozenset(place.lines)
+        return sum(wall_s for frames, wall_s in stacks.items() if not lines.isdisjoint(frames))
+
+    return [one.at for one in sorted(places, key=seconds, reverse=True)]
 
 
 def _unused_columns(used: str, main: MainProcess) -> str:

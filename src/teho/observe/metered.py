@@ -72,8 +72,7 @@ def run_metered(argv: Sequence[str]) -> tuple[Outcome, MeteredRun]:
     meter = LineReader(reading)
     is_late, pending = _wait_for_meter(meter)
     if pending:
-        # The pending signal also ends the wait for the meter.
-        supervisor.finish_recording(lambda: None)
+        supervisor.kill_recorder()
         die_like(Outcome(0.0, None, pending, 0.0, 0))
     supervisor.start(argv, os.environ)
     outcome = supervisor.wait()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from teho.observe.end_signals import ends_waiting
 from teho.observe.program import Outcome
 from teho.observe.recorder_signals import is_busy, is_pending, report_signals
-from teho.process.child import detach_streams, fork_child
+from teho.process.child import detach_streams, fork_child, has_terminal
 from teho.process.exec_program import CannotStart, exec_program, restore_signals
 from teho.process.json_lines import LineReader, send
 
@@ -317,9 +317,14 @@ class Supervisor:
         if remote:
             remote.terminate()
         if not self._is_released and not self._is_shared:
-            os.kill(self._recorder, signal.SIGKILL)
+            self.kill_recorder()
             self.trouble("the recorder did not finish in time and was killed")
         self._read_messages()
+
+    def kill_recorder(self) -> None:
+        """End the recorder at once: it need not finish if the program has not begun."""
+        if self._recorder:
+            os.kill(self._recorder, signal.SIGKILL)
 
     @property
     def _is_released(self) -> bool:
@@ -378,7 +383,7 @@ class Supervisor:
                 if not os.WIFSTOPPED(status):
                     self._status, self._usage = status, usage
                     self._ended_s = time.monotonic()
-                elif _has_terminal():
+                elif has_terminal():
                     # Stop too, so that the shell sees its job as stopped. Later, SIGCONT to the
                     # job wakes both. Without job control, this process would never get SIGCONT.
                     os.kill(os.getpid(), signal.SIGSTOP)
@@ -389,12 +394,3 @@ class Supervisor:
                     self.trouble(f"the recorder was killed by {name}; later samples are missing")
             elif self._capture and pid == self._capture.pid:
                 self._capture.has_ended = not os.WIFSTOPPED(status)
-
-
-def _has_terminal() -> bool:
-    """Return whether there is a controlling terminal, and so a shell with job control."""
-    try:
-        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
-    except OSError:
-        return False
-    return True

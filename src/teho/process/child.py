@@ -16,6 +16,7 @@ __all__ = [
     "close_descriptors",
     "detach_streams",
     "fork_child",
+    "has_terminal",
     "silence_streams",
     "spawn_with_pipe",
     "wait_for_exit",
@@ -181,3 +182,12 @@ def _report(work: Callable[[], object], write_end: int) -> None:
         problem = str(error) if isinstance(error, (OSError, TehoError)) else repr(error)
         os.write(write_end, (problem or repr(error)).encode()[:_LONGEST_PROBLEM_BYTES])
         raise
+
+
+def has_terminal() -> bool:
+    """Return whether there is a controlling terminal, and so a shell with job control."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True

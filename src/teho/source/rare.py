@@ -113,7 +113,10 @@ class Rarity:
         if every is None or counter is None or every.value < 1 or every.value != int(every.value):
             return None
         different = int(every.value) // math.gcd(int(every.value), counter.step)
-        return Rare(min(1.0, hits / different), every.is_sure and counter.is_sure)
+        share = hits / different
+        if counter.length:  # of 7 iterations, 3 have a multiple of 3
+            share = hits * math.ceil(counter.length / different) / counter.length
+        return Rare(min(1.0, share), every.is_sure and counter.is_sure)
 
     def _of_items(self, left: ast.expr, right: ast.expr) -> Rare | None:
         counter = self._counter(left)

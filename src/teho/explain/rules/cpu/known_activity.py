@@ -1,8 +1,7 @@
 """Much of the time went to something other than the program's main work.
 
-The stacks show which activity this was. Examples are opening an archive again for each sample,
-running JAX without `jit`, and calling `fsync` after each line. The file `activities.toml` lists the
-activities, the library functions by which Teho recognises each activity, and the advice.
+The stacks show which activity this was, such as opening an archive again for each sample. The file
+`activities.toml` lists the activities, the library functions that show each one, and the advice.
 """
 
 from __future__ import annotations
@@ -116,11 +115,8 @@ MUTES_BECAUSE = "if one activity takes most of the time, this finding says which
 
 _OF_OTHER_RULES = frozenset(("activations_recomputed",))
 """Activities of which another rule says more (anomaly mode: the rule debug_mode)."""
-_SLEEPING = "sleeping"
-_ASYNCIO = "asyncio_waits"
-_SERVER = "server_awaited"
-_STREAM = "stream_received"
-_IMPORTED = "imported_again"
+_SLEEPING, _ASYNCIO, _SERVER = "sleeping", "asyncio_waits", "server_awaited"
+_STREAM, _IMPORTED = "stream_received", "imported_again"
 _DATABASES = frozenset(("database", "rows_queried"))
 """Names in activities.toml."""
 _COMPARE_COLUMN = (

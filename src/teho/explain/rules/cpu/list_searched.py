@@ -149,8 +149,9 @@ def _as_deque(whole: Whole) -> str:
         "del": f"`{whole.name}.popleft()` instead of `del {whole.name}[0]`",
     }
     return (
-        f"Make `{whole.name}` a deque: write `collections.deque(...)` around the list "
-        f"({_lines(whole.made)}). In line {whole.call.line}, use {calls[whole.how]}. A deque "
+        f"Make `{whole.name}` a deque: write `from collections import deque` at the top of the "
+        f"file, and `deque(...)` around the list ({_lines(whole.made)}). In line "
+        f"{whole.call.line}, use {calls[whole.how]}. A deque "
         "has no slices (`x[1:]`) and no `sort`: if the program needs these, first write `list(x)`."
     )
 

@@ -33,6 +33,8 @@ THRESHOLDS = {
 MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
 MUTES_BECAUSE = "if most of the time goes to unused results, this finding says how to avoid it"
 SAME_LOSS_AS = ("known_activity", "option_costly", "gpu_idle_at_lines")
+_ABOUT = 0.05
+"""A part such as 0.34 is written as `1 of 3`."""
 _UNKNOWN = 0.5
 """Share of a result that is used in one iteration of a loop of unknown length."""
 
@@ -88,7 +90,10 @@ def _why(one: Unneeded) -> str:
         each = "calls" if is_function(one.loop) else "iterations"
         if one.condition is not None:
             each = "cases"
-        often = f", {default}in 1 of {1 / one.share:.0f} {each}"
+        nth = 1 / one.share
+        is_even = abs(nth - round(nth)) < _ABOUT * nth
+        part = f"1 of {nth:.0f}" if is_even else f"{100 * one.share:.0f} % of the"
+        often = f", {default}in {part} {each}"
     places = " and ".join(at.short_place for at in one.at)
     sentence = f"The program uses the result only if `{_condition(one)}` ({places}){often}."
     if one.after:

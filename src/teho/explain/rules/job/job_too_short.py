@@ -59,7 +59,8 @@ def judge(context: RuleContext) -> Findings:
     what = (
         f"The {'log covers' if is_log else 'program ran for'} {format_duration(elapsed_s)}"
         if is_short
-        else f"Only {samples} samples were taken in {format_duration(elapsed_s)}"
+        else f"In {format_duration(elapsed_s)}, the use of cores and memory was measured only "
+        f"{samples} times"
     )
     has_gpus = bool(context.gpus) and (
         elapsed_s >= context.limit("gpu_min_s") and samples >= context.limit("samples_min")
