@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from explain.scenario_parts import found, judged
+from explain.scenario_parts import figures, found, judged
 from explain.scenarios import SCENARIOS
 from teho.explain.program import program_of
 from teho.explain.rules.cpu import checked_seldom, known_activity
@@ -31,10 +31,11 @@ def stacks_of_child():
 
 def test_names_the_pause_and_the_check():
     finding = found(checked_seldom, made())
-    assert finding.sentence.startswith(
-        "The program slept for 98 % of the run time at train.py:63: it sleeps for 1 s between two "
-        "checks (`os.path.exists(path)` at train.py:62). For "
+    assert finding.sentence == (
+        "For 80 % of the run time, the program slept at train.py:63 and no child process had work: "
+        "it sleeps for 1 s between two checks."
     )
+    assert figures(finding)["check"] == "train.py:62  os.path.exists(path)"
     assert finding.action.startswith(
         "Check more often: write `time.sleep(0.01)` instead of `time.sleep(1.0)` at train.py:63."
     )

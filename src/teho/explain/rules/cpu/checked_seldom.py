@@ -49,13 +49,13 @@ def _found(context: ProgramContext, main: MainProcess, pause: LongPause) -> Loca
     slept = min(100.0, 100 * found.seconds / main.process.wall_s)
     worked = 100 * pause.worked_s / main.process.wall_s
     return context.lost(
-        f"The program slept for {slept:.0f} % of the run time at {at.short_place}: it sleeps for "
-        f"{words['pause']} s between two checks (`{words['check']}` at {words['checked_at']}). For "
-        f"{share:.0f} % of the run time, no child process had work.",
+        f"For {share:.0f} % of the run time, the program slept at {at.short_place} and no child "
+        f"process had work: it sleeps for {words['pause']} s between two checks.",
         share_percent=share,
         evidence=(
             Evidence("time in which the program slept between checks", slept, "%"),
             Evidence("work of the child processes", worked, "%"),
+            Evidence("check", f"{words['checked_at']}  {words['check']}"),
         ),
         action=in_words(found.option.advice, found.places, words),
         judged_by=["worked_percent"],
