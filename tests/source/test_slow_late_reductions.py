@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from source.stacks import stack_of
@@ -48,8 +50,22 @@ def test_names_what_the_worker_could_return(loop):
     one = found(changed(POOL, LOOP, loop), loop)
     assert one.at.text == "curve(frames)"
     assert one.words == {
-        "function": "simulate", "reduces": "curve", "call": "curve(frames)", "name": "frames",
+        "change": "let `simulate` return `curve(x)` instead of its result `x`",
+        "reduces": "curve", "call": "curve(frames)", "name": "frames",
     }  # fmt: skip
+
+
+def test_names_the_line_of_the_worker_if_it_is_in_the_file():
+    worker = "def simulate(case):\n    return steps(case, 5)\n"
+    one = found(changed(POOL, "def main", worker + "def main"), LOOP)
+    assert re.fullmatch(
+        r"at train\.py:\d+, write `return curve\(steps\(case, 5\)\)` instead of "
+        r"`return steps\(case, 5\)`",
+        one.words["change"],
+    )
+    two = worker.replace("    return", "    if not case:\n        return None\n    return")
+    one = found(changed(POOL, "def main", two + "def main"), LOOP)
+    assert one.words["change"].startswith("let `simulate` return")
 
 
 @pytest.mark.parametrize(

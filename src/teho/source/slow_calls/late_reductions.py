@@ -49,13 +49,25 @@ def find_late_reduction(levels: Sequence[Level]) -> CostlyOption | None:
                 at=Frame(frame.file, frame.function, call.lineno, level.file.text_of(call)),
                 lines=(frame,),
                 words={
-                    "function": mapped,
+                    "change": _change(mapped, dotted_name(call.func), level),
                     "reduces": dotted_name(call.func),
                     "call": level.file.text_of(call),
                     "name": name.id,
                 },
             )
     return None
+
+
+def _change(function: str, reduces: str, level: Level) -> str:
+    """Return what to write in the function of the workers, so that it returns the smaller value."""
+    found = level.file.module.inner.get(function)
+    nodes = found.nodes if found is not None else ()
+    returned = [one for one in nodes if isinstance(one, ast.Return) and one.value is not None]
+    if len(returned) == 1 and isinstance(returned[0].value, ast.expr):
+        value = level.file.text_of(returned[0].value)
+        place = Frame(level.frame.file, function, returned[0].lineno).short_place
+        return f"at {place}, write `return {reduces}({value})` instead of `return {value}`"
+    return f"let `{function}` return `{reduces}(x)` instead of its result `x`"
 
 
 def _is_name(node: ast.AST, name: str) -> bool:
