@@ -65,7 +65,7 @@ def _change(function: str, reduces: str, level: Level) -> str:
     returned = [one for one in nodes if isinstance(one, ast.Return) and one.value is not None]
     if len(returned) == 1 and isinstance(returned[0].value, ast.expr):
         value = level.file.text_of(returned[0].value)
-        place = Frame(level.frame.file, function, returned[0].lineno).short_place
+        place = Frame(level.frame.file, function, returned[0].lineno, "").short_place
         return f"at {place}, write `return {reduces}({value})` instead of `return {value}`"
     return f"let `{function}` return `{reduces}(x)` instead of its result `x`"
 
