@@ -81,6 +81,28 @@ class TestSaving:
         made = watched(process(seen((of_library(file, function), own("x")), 40.0)))
         assert len(judged(saving_often, made)) == count
 
+    @pytest.mark.parametrize(
+        ("frames", "is_advised"),
+        [
+            ([("torch/serialization.py", "save")], True),
+            # A trainer calls `torch.save`, so the program cannot replace this call.
+            (
+                [
+                    ("torch/serialization.py", "save"),
+                    ("lightning/pytorch/callbacks/model_checkpoint.py", "_save_checkpoint"),
+                ],
+                False,
+            ),
+            ([("numpy/lib/_npyio_impl.py", "savez_compressed")], False),
+        ],
+    )
+    def test_saving_meanwhile_is_advised_only_instead_of_the_programs_own_calls(
+        self, frames, is_advised
+    ):
+        stack = (*(of_library(*one) for one in frames), own("save(x)"))
+        finding = found(saving_often, watched(process(seen(stack, 40.0))))
+        assert ("async_save" in finding.action) is is_advised
+
 
 class TestAfterTheBeginning:
     """What is lost is held against the time that the program worked."""

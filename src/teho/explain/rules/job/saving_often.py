@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from teho.explain.activities import main_activity
 from teho.explain.options import option_of_rule
 from teho.explain.program_context import mostly
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.explain.where import doing_of
 from teho.model.program import Doing
+from teho.model.stack import Seen
 
 RANK = 270
 SEVERITY = "critical, warning"
@@ -15,6 +19,13 @@ THRESHOLDS: dict[str, Threshold] = {}
 
 _AS_TEXT = "arrays_written_as_text"
 """Name in activities.toml."""
+
+_TORCH_SAVES = re.compile(r"/torch/serialization\.py$")
+_TRAINERS = re.compile(r"/(lightning|pytorch_lightning|transformers|accelerate|fabric)/")
+_MEANWHILE = (
+    " To save while the program works, use `torch.distributed.checkpoint.async_save` instead of "
+    "`torch.save`: it writes a folder with several files."
+)
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -38,10 +49,15 @@ def judge(context: ProgramContext) -> Findings:
             if faster
             else (
                 f"{less}. Save only what you need to continue the run, and save to the "
-                "node's own disk or scratch. `torch.distributed.checkpoint.async_save` saves while "
-                "the program works."
+                f"node's own disk or scratch.{_MEANWHILE if _saves_itself(stacks) else ''}"
             ),
             regain_percent=(share / 2, share),
             lines=main.lines(Doing.SAVING),
         )
         return
+
+
+def _saves_itself(stacks: Sequence[Seen]) -> bool:
+    """Return whether the program calls `torch.save`, and no trainer of a library calls it."""
+    files = {frame.file for seen in stacks for frame in seen.frames}
+    return any(map(_TORCH_SAVES.search, files)) and not any(map(_TRAINERS.search, files))
