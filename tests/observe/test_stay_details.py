@@ -47,7 +47,7 @@ def test_children_that_have_ended_are_found_with_their_status(
     parent: tuple[int, list[int]],
 ) -> None:
     pid, (killed, failed, ended, living) = parent
-    wait_for(lambda: death_of(ended) is not None, 10)
+    wait_for(lambda: None not in [death_of(one) for one in (killed, failed, ended)])
     found = dict(_dead_children(pid, "/proc"))
     assert set(found) == {killed, failed, ended}
     assert os.waitstatus_to_exitcode(found[killed]) == -signal.SIGKILL

@@ -270,10 +270,17 @@ def test_every_task_of_an_array_runs(arc4: GridEngineTwin, ended: dict[str, Ende
     assert sorted(one["taskid"] for one in _accounting(arc4, job.number, 3)) == tasks
 
 
+def _ran_again(arc4: GridEngineTwin, number: str) -> None:
+    """Check that a job asked to be queued again, and then succeeded."""
+    first, *others = [one["exit_status"] for one in _accounting(arc4, number, 2)]
+    # If the master loses the job, the twin sends it again: this is one more record.
+    assert (first, {*others}) == ("99", {"0"})
+
+
 def test_exit_code_99_runs_the_job_again(arc4: GridEngineTwin, ended: dict[str, Ended]) -> None:
     job = ended["again"]
     assert job.code == 0, job.said
-    assert [one["exit_status"] for one in _accounting(arc4, job.number, 2)] == ["99", "0"]
+    _ran_again(arc4, job.number)
 
 
 def test_a_program_with_an_early_signal_runs_again(
@@ -283,7 +290,7 @@ def test_a_program_with_an_early_signal_runs_again(
     assert job.code == 0, job.said
     (output,) = job.folder.glob("*.o*")
     assert output.read_text().split() == ["told", "again"]
-    assert [one["exit_status"] for one in _accounting(arc4, job.number, 2)] == ["99", "0"]
+    _ran_again(arc4, job.number)
 
 
 def test_the_exit_code_is_the_programs(arc4: GridEngineTwin, ended: dict[str, Ended]) -> None:
