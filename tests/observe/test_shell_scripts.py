@@ -62,3 +62,10 @@ def test_a_script_that_is_gone_has_no_loops(tmp_path: Path) -> None:
     wait_for(lambda: b"fetch" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
     (tmp_path / "fetch.sh").unlink()
     assert loops_of(process) == []
+
+
+def test_processes_that_have_ended_are_forgotten() -> None:
+    scripts = ShellScripts("/nowhere")
+    for first in range(1, 10_000, 8):
+        scripts.read(range(first, first + 8))
+    assert len(scripts._known) == 8

@@ -39,7 +39,8 @@ def contrast(one: Rgb, other: Rgb) -> float:
 
 
 def rgb(colour: Color) -> Rgb:
-    return tuple(colour.get_truecolor())  # type: ignore[return-value]
+    red, green, blue = colour.get_truecolor()
+    return red, green, blue
 
 
 def test_the_contrast_is_that_of_the_standard() -> None:

@@ -35,21 +35,22 @@ class ShellScripts:
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._known: set[int] = set()
+        """The processes of the last call."""
         self._loops: dict[Path, tuple[ShellLoop, ...]] = {}
 
     def read(self, pids: Collection[int]) -> None:
-        """Read the scripts of new shells. A script is read only once.
+        """Read the scripts of new shells. A file is read only once.
 
         Args:
             pids: the program's processes on this node; the oldest ones are the scripts, and the
                 youngest ones the programs that they start.
         """
-        for pid in nsmallest(_MOST_PROCESSES, pids):
-            if pid not in self._known and len(self._loops) < _MOST_SCRIPTS:
-                self._known.add(pid)
-                path = self._script(pid)
-                if path is not None and path not in self._loops:
-                    self._loops[path] = _loops_of(path)
+        oldest = set(nsmallest(_MOST_PROCESSES, pids))
+        for pid in sorted(oldest - self._known):
+            path = self._script(pid) if len(self._loops) < _MOST_SCRIPTS else None
+            if path is not None and path not in self._loops:
+                self._loops[path] = _loops_of(path)
+        self._known = oldest  # a long run has millions of processes
 
     def loops(self) -> tuple[ShellLoop, ...]:
         """Return the loops of all scripts that start programs."""
