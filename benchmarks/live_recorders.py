@@ -33,6 +33,14 @@ from teho.store.layout import NODES, lease_folder, node_file, replace_file, run_
 GIB = 1 << 30
 SLOW_S = 8
 """Time between two samples of a slow node."""
+_FAULTS = (
+    "gpu_ecc_corrected",
+    "gpu_ecc_uncorrected",
+    "gpu_nvlink_errors",
+    "gpu_power_throttle_percent",
+    "gpu_thermal_throttle_percent",
+    "gpu_xid_errors",
+)
 _BUSY_PERCENT, _SLOW_BUSY_PERCENT = 85.0, 25.0
 
 
@@ -99,7 +107,7 @@ def describe(run: Path, nodes: int, gpus: int, recorded_s: int) -> list[Node]:
 def sample(
     node: Node, elapsed_s: float, memory_gib: float, busy_percent: float = _BUSY_PERCENT
 ) -> LiveSample:
-    """Return a sample with a value for every metric."""
+    """Return a sample of healthy GPUs, with a value for every metric."""
     host: dict[str, Any] = {metric.name: round(3 * elapsed_s) for metric in metrics_of("node")}
     host |= {"cpu_busy_percent": 75.0, "job_memory_bytes": round(memory_gib * GIB)}
     host |= {"cpu_iowait_percent": 1.0, "oom_kills": 0}
@@ -109,6 +117,7 @@ def sample(
         row |= {"gpu_busy_percent": random.gauss(busy_percent, 5)}
         row |= {"gpu_power_w": random.gauss(600, 20)}
         row |= {"gpu_memory_used_bytes": 40 * GIB}
+        row |= dict.fromkeys(_FAULTS, 0)
         rows.append({"kind": "gpu", "device": device.id, **row})
     processes = [
         ProcessNow(pid=1000 + number, parent=1, command="python train.py --epochs 90",
