@@ -11,6 +11,7 @@ import re
 from typing import TypeVar
 
 from teho.errors import UnitError
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "GIB",
@@ -74,8 +75,8 @@ _SHOWN = {
     ("s", "µs"): 1e-6,
 }
 # No quantity has more digits, and Python limits the number of digits.
-_NUMBER_AND_UNIT = re.compile(r"\s*(\d{1,30}(?:\.\d*)?|\.\d+)(?!\d)\s*([A-Za-z]*)\s*", re.ASCII)
-_CLOCK = re.compile(r"(?:(\d{1,15})-)?(\d{1,15}):(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
+_NUMBER_AND_UNIT = lazy_pattern(r"\s*(\d{1,30}(?:\.\d*)?|\.\d+)(?!\d)\s*([A-Za-z]*)\s*", re.ASCII)
+_CLOCK = lazy_pattern(r"(?:(\d{1,15})-)?(\d{1,15}):(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
 
 
 def parse_duration(text: str, what: str = "duration", *, bare_is_s: bool = False) -> float:

@@ -20,6 +20,7 @@ import teho as library
 from support import TEHO
 from teho.cli import COMMANDS
 from teho.cli.complete import complete_run
+from teho.clusters.catalogue import load_cluster
 from teho.errors import InputError
 from teho.model.run import FORMAT_VERSION, Run
 
@@ -77,8 +78,12 @@ def test_every_command_has_examples(teho, name: str) -> None:
     # Examples name only commands and options that there are.
     for words in re.findall(r"^\s+(?:srun )?teho (.*)$", text.split("Examples:")[1], re.MULTILINE):
         assert words.split()[0] in COMMANDS
-        for option in re.findall(r"(?<= )--[a-z-]+", words.split(" -- ")[0]):
+        before, _, _ = words.partition(" -- ")
+        for option in re.findall(r"(?<= )--[a-z-]+", before):
             assert option in text.split("Examples:")[0], option
+        for cluster in re.findall(r"--(?:cluster|site)[ =](\S+)", before):
+            names = cluster.split(",")
+            assert [load_cluster(one).status for one in names] == ["active"] * len(names), before
 
 
 def test_version(teho) -> None:

@@ -123,6 +123,19 @@ def test_every_part_of_the_view_is_there():
         assert sentence in words
 
 
+def test_the_headline_is_no_card_too_and_thresholds_are_folded_after_the_advice():
+    view = views.eight_gpus()
+    view = msgspec.structs.replace(view, verdict=view.findings[0].sentence)
+    outline = Outline(render_html(view))
+    cards = [one for one in outline.tags("li") if "card" in one.get("class", "").split()]
+    assert len(cards) == len(view.findings) - 1
+    page = render_html(view)
+    for part in page.split('<li class="card')[1:]:
+        card = part.split("</li>\n")[0]
+        if "Thresholds" in card:
+            assert card.index('class="action"') < card.index("<details")
+
+
 def test_no_line_is_broken_between_a_number_and_its_unit():
     said = "GPU 3 of an A100 40 GB was idle (1.5 GiB) for 72 % of 4 min 10 s"
     held = f"A100 40{HELD}GB was idle (1.5{HELD}GiB) for 72{HELD}% of 4{HELD}min 10{HELD}s"

@@ -17,6 +17,7 @@ import msgspec
 from teho.cli.folder import make_folder
 from teho.cli.output import Output, output_options
 from teho.errors import InputError, RecordingError, SchedulerError, UnconfiguredError
+from teho.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from teho.model.always import Always, Hook
@@ -28,7 +29,7 @@ _DIRECTORIES = ("TEHO_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME
 _NEW = "new-folder"
 """File next to the program: the path of the highest folder that is new, if ~/.config is new."""
 _PING_S = 5.0
-_SAFE = re.compile(r"[\w./+@%=:~-]+", re.ASCII)
+_SAFE = lazy_pattern(r"[\w./+@%=:~-]+", re.ASCII)
 
 
 @click.group(

@@ -14,13 +14,14 @@ from teho.errors import InputError, MissingCommandError
 from teho.model.job import JobState, RunningJob
 from teho.observe.attach import Attached
 from teho.observe.wanted import Wanted
+from teho.patterns import lazy_pattern
 from teho.schedulers.slurm.overlap import look_up
 from teho.show.loaded import LoadedRun
 from teho.show.text.document import Detail
 
 __all__ = ["attach", "running_job"]
 
-_JOB = re.compile(r"\d{1,15}(_\d{1,9})?", re.ASCII)
+_JOB = lazy_pattern(r"\d{1,15}(_\d{1,9})?", re.ASCII)
 _NOT_YET = frozenset({JobState.PENDING, JobState.HELD})
 
 

@@ -37,7 +37,7 @@ _WITHOUT_EFFECT = {
 @program_command("""\
   teho compare -- python train.py
   teho compare --on cpu:1,cpu:all --full -- ./solver input.nml
-  teho compare --for 30min --site mahti -- python train.py --out /tmp/trial
+  teho compare --for 30min --site roihu -- python train.py --out /tmp/trial
   teho compare --sweep rows=1000,10000,100000 -- python fit.py --rows {rows}
   teho compare --cluster narval --on cpu:16,gpu:1 --submit '--account def-ada' -- python fit.py
   teho compare --recorded compare=1f0c2a9b""")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import shlex
 import subprocess
@@ -19,12 +18,13 @@ from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.plan import Option
 from teho.model.request import Request
+from teho.patterns import lazy_pattern
 from teho.planner.answer import answer
 from teho.units import counted
 
 __all__ = ["submit_variants"]
 
-_FORM = re.compile(r"(cpu|gpu):([1-9][0-9]{0,5})")
+_FORM = lazy_pattern(r"(cpu|gpu):([1-9][0-9]{0,5})")
 
 
 def submit_variants(

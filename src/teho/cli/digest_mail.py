@@ -13,6 +13,7 @@ from teho.cli.progress import ProgressLine
 from teho.errors import InputError, MissingCommandError
 from teho.model.digest import Amounts, Digest, Mail, Mailing
 from teho.observe.notify import words_of
+from teho.patterns import lazy_pattern
 from teho.process.sendmail import find_sendmail, send_mail
 from teho.store.mailed import Mailed
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Wish", "group_by_user", "is_user_name", "mail_digests"]
 
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
-_ADDRESS = re.compile(r"[^\s@<>,;]+@[^\s@<>,;]+")
+_USER = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_ADDRESS = lazy_pattern(r"[^\s@<>,;]+@[^\s@<>,;]+")
 _TIMEOUT_S = 30.0
 
 

@@ -20,7 +20,11 @@ __all__ = ["run", "teho"]
 
 # pyarrow imports these if they are installed, which costs 170 ms and 60 MB, and no command uses
 # them. `import teho` in a user's Python does not block them.
-_UNUSED = ("numpy", "pandas")
+_UNUSED = (
+    "numpy",
+    "pandas",
+    *(f"pyarrow.{name}" for name in ("_azurefs", "_gcsfs", "_hdfs", "_s3fs")),
+)
 _HIDDEN = frozenset({"portal-page", "record-job", "record-node", "record-process"})
 """Commands that only Teho starts."""
 

@@ -7,6 +7,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from teho.errors import InputError
+from teho.patterns import lazy_pattern
 from teho.units import parse_bytes, parse_duration
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ TOOLS = {
 """Words of `--with` for the vendors' profilers: the program, and its module."""
 RANGE = "range"
 """Word of `--with` for only marks, which the vendors' profilers read."""
-_STEPS = re.compile(r"(\d{1,12}):(\d{1,12})", re.ASCII)
-_COUNT = re.compile(r"\d{1,6}", re.ASCII)
-_RANKS = re.compile(r"\d{1,7}(,\d{1,7})*", re.ASCII)
+_STEPS = lazy_pattern(r"(\d{1,12}):(\d{1,12})", re.ASCII)
+_COUNT = lazy_pattern(r"\d{1,6}", re.ASCII)
+_RANKS = lazy_pattern(r"\d{1,7}(,\d{1,7})*", re.ASCII)
 _DEFAULT_COUNT = 5
 _MOST_STEPS = 10_000
 _LONGEST_WINDOW_S = 600.0

@@ -20,7 +20,7 @@ __all__ = ["command"]
   teho scale -- python train.py
   teho scale --on gpu:1,gpu:2,gpu:4 -- torchrun --nproc-per-node {n} train.py
   teho scale --on cpu:1,cpu:8,cpu:64 --weak -- ./solver --cells {n}00000
-  teho scale --for 30min --site mahti --plot scaling.svg -- python train.py""")
+  teho scale --for 30min --site roihu --plot scaling.svg -- python train.py""")
 @option("--on PLACE,…", "Measure on these numbers of cores or GPUs.", unset="1, 2, 4 … all")
 @flag("--weak",
       "Measure weak scaling: the work grows with the number of GPUs or cores.  [default: strong "

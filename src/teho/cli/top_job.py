@@ -31,6 +31,7 @@ from teho.errors import (
 )
 from teho.model.job import JobState
 from teho.model.run import RunState
+from teho.patterns import lazy_pattern
 from teho.store.index import find_run
 from teho.store.layout import runs_directory
 from teho.store.read import read_run, run_state
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["JobRecording", "is_running", "open_run"]
 
-_JOB = re.compile(r"\d{1,15}(_\d{1,9})?", re.ASCII)
-_RECORDING = re.compile(r"recording (\S+): job ")
+_JOB = lazy_pattern(r"\d{1,15}(_\d{1,9})?", re.ASCII)
+_RECORDING = lazy_pattern(r"recording (\S+): job ")
 _NEXT = ". Next: "
 _PAUSE_S = 0.05
 _RECORDERS_S = 20.0

@@ -6,11 +6,12 @@ import re
 
 from teho.model.cluster import Gpu
 from teho.model.device import Device
+from teho.patterns import lazy_pattern
 from teho.units import GIB
 
 __all__ = ["is_same_model"]
 
-_PROFILE = re.compile(r"\d+g\.\d+gb")
+_PROFILE = lazy_pattern(r"\d+g\.\d+gb")
 """Size of a MIG slice, such as `1g.5gb`."""
 _MEMORY_TOLERANCE = 1 / 8
 """Drivers report up to a tenth less memory than the maker: error correction needs a part."""

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from teho.errors import InputError
+from teho.patterns import lazy_pattern
 
 __all__ = ["add_lines", "has_lines", "remove_lines", "why_broken"]
 
 _BEGIN, _END = b"# >>> teho always%s >>>\n", b"# <<< teho always <<<\n"
 _MARK = b"# >>> teho always"
 _OF_NEW_FILE, _AFTER_OPEN_LINE = b", in a new file", b", after a line without an end"
-_MARKED = re.compile(
+_MARKED = lazy_pattern(
     rb"# >>> teho always([^\n>]*) >>>\n(?:(?!# >>> teho always).*\n)*?# <<< teho always <<<\n?"
 )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from teho.patterns import lazy_pattern
+
 __all__ = [
     "MASK",
     "kept_environment",
@@ -23,32 +25,32 @@ _SECRET_WORD = (  # a pattern, not a secret
     r"passwords?|passwd|passphrase|pwd|secrets?|token|credentials?|auth|authorization|"
     r"bearer|cookie|signature|key)"
 )
-_SECRET_NAME = re.compile(rf"(?:.*[-_.])?{_SECRET_WORD}(?:[-_.]?\d+)?", re.IGNORECASE | re.DOTALL)
-_URL_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/\s:@]*):[^/\s]+@")
+_SECRET_NAME = lazy_pattern(rf"(?:.*[-_.])?{_SECRET_WORD}(?:[-_.]?\d+)?", re.IGNORECASE | re.DOTALL)
+_URL_USER = lazy_pattern(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/\s:@]*):[^/\s]+@")
 # `sig` is the signature in a shared link of Azure storage.
-_URL_QUERY = re.compile(
+_URL_QUERY = lazy_pattern(
     rf"(?P<name>[?&](?:[\w.-]*[-_.])?(?:{_SECRET_WORD}|sig)=)[^&\s#'\"]+", re.IGNORECASE
 )
-_HEADER = re.compile(
+_HEADER = lazy_pattern(
     r"(?P<name>(?:authorization|x-api-key|private-token)\s*:\s*(?:(?:bearer|basic|token)\s+)?)\S+",
     re.IGNORECASE,
 )
 # Keys that are recognised by their form.
-_KNOWN_FORM = re.compile(
+_KNOWN_FORM = lazy_pattern(
     r"\b(?:hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|"
     r"sk-[\w-]{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|"
     r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
 )
-_ASSIGNMENT = re.compile(r"(?P<name>-{0,2}[\w.-]+)(?P<sign>[=:])(?P<value>.+)", re.DOTALL)
-_INNER_ASSIGNMENT = re.compile(
+_ASSIGNMENT = lazy_pattern(r"(?P<name>-{0,2}[\w.-]+)(?P<sign>[=:])(?P<value>.+)", re.DOTALL)
+_INNER_ASSIGNMENT = lazy_pattern(
     rf"(?P<name>(?<![\w-])(?:[-+]{{1,2}})?(?:\w+[-_.])*{_SECRET_WORD}"
     r"(?:[\"']?\]?\s*[=:]\s*|\s+))"
     r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s'\",;&|}]+)",
     re.IGNORECASE,
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-_KEPT = re.compile(
+_KEPT = lazy_pattern(
     r"SLURM_(?:JOB_ID|JOB_NAME|JOB_PARTITION|JOB_CPUS_PER_NODE|JOB_NUM_NODES|JOB_NODELIST|JOB_GPUS|JOB_START_TIME|"
     r"JOB_END_TIME|STEP_ID|STEP_GPUS|NTASKS|NTASKS_PER_NODE|TASKS_PER_NODE|NPROCS|PROCID|LOCALID|NODEID|CPUS_ON_NODE|"
     r"CPUS_PER_TASK|MEM_PER_(?:NODE|CPU|GPU)|GPUS|GPUS_ON_NODE|GPUS_PER_\w+|CLUSTER_NAME|"

@@ -8,21 +8,21 @@ it says so.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from teho.doctor.snapshot import Conda, CondaFile
+from teho.patterns import lazy_pattern
 
 __all__ = ["read_channels", "read_conda"]
 
 _COMMANDS = ("conda", "mamba", "micromamba")
-_KEY = re.compile(r"""(["']?)(channels?|default_channels)\1[ ]*:(?:[ ]+(?P<value>.*))?$""")
-_ITEM = re.compile(r"(?P<indent>[ ]*)-[ ]+(?P<value>.*)$")
-_COMMENT = re.compile(r"(?:^|\s)#.*$")
-_QUOTED = re.compile(r"""(["'])(?P<text>[^"'\\]+)\1$""")
-_PLAIN = re.compile(r"[A-Za-z0-9_./~$][^\s,\[\]{}\"']*$")
+_KEY = lazy_pattern(r"""(["']?)(channels?|default_channels)\1[ ]*:(?:[ ]+(?P<value>.*))?$""")
+_ITEM = lazy_pattern(r"(?P<indent>[ ]*)-[ ]+(?P<value>.*)$")
+_COMMENT = lazy_pattern(r"(?:^|\s)#.*$")
+_QUOTED = lazy_pattern(r"""(["'])(?P<text>[^"'\\]+)\1$""")
+_PLAIN = lazy_pattern(r"[A-Za-z0-9_./~$][^\s,\[\]{}\"']*$")
 _LONGEST_BYTES = 1 << 20
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
@@ -23,13 +22,14 @@ from teho.experiment.verdict import Terms, judge
 from teho.explain.wording import joined
 from teho.model.compared import Compared, PairComparison, Point, Sample
 from teho.model.run import Run
+from teho.patterns import lazy_pattern
 from teho.store.index import find_run, list_runs
 from teho.store.read import read_run
 
 __all__ = ["compare_recorded", "runs_named"]
 
-_VARIANT = re.compile(r"(cpu|gpu):[1-9][0-9]{0,5}")
-_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?(e[+-]?[0-9]{1,3})?")
+_VARIANT = lazy_pattern(r"(cpu|gpu):[1-9][0-9]{0,5}")
+_NUMBER = lazy_pattern(r"[0-9]{1,15}(\.[0-9]{1,15})?(e[+-]?[0-9]{1,3})?")
 
 
 def runs_named(text: str, home: Path) -> list[tuple[Path, Run]]:

@@ -17,6 +17,7 @@ from teho.experiment.out_of_memory import Kills
 from teho.experiment.started import marked
 from teho.model.batch_sizes import MemoryUse
 from teho.model.device import DeviceSource, Reading
+from teho.patterns import lazy_pattern
 from teho.units import format_bytes
 
 __all__ = ["MemoryMeter"]
@@ -27,7 +28,7 @@ and PyTorch keeps the GPU memory that it has allocated, so peaks between two rea
 _NEAR = 0.95
 """Share of the host's memory above which a run is ended, before the kernel kills processes."""
 
-_LIMIT = re.compile(r"^Max (?:data size|address space) +(\d+)", re.MULTILINE)
+_LIMIT = lazy_pattern(r"^Max (?:data size|address space) +(\d+)", re.MULTILINE)
 """A limit in `/proc/PID/limits`; without one, there is a word instead of the number."""
 
 

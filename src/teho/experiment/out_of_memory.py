@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.explain.exception import shortened
+from teho.patterns import lazy_pattern
 
 __all__ = ["Kills", "memory_failure"]
 
-_LACKS_MEMORY = re.compile(
+_LACKS_MEMORY = lazy_pattern(
     # PyTorch's allocators for GPUs and CPUs, Python, C++, CUDA's libraries, and the system calls.
     r"out ?of ?memory|not enough memory|can(?:'|no)t allocate memory|unable to allocate"
     r"|MemoryError|bad_alloc|_ALLOC_FAILED|RESOURCE_EXHAUSTED|insufficient shared memory"
     r"|\boom[-_ ]kill",
     re.IGNORECASE,
 )
-_WAS_KILLED = re.compile(r"killed by signal: Killed|exitcode: -9\b|SIGKILL|Signal 9 ")
+_WAS_KILLED = lazy_pattern(r"killed by signal: Killed|exitcode: -9\b|SIGKILL|Signal 9 ")
 """What PyTorch's loaders and launchers print about a process that got SIGKILL."""
 _KILLED = "the operating system killed a process because memory ran out"
 _BY_SIGKILL = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teho.observe.stdout_capture import KEPT_BYTES
+from teho.patterns import lazy_pattern
 from teho.store.layout import output_file
 
 __all__ = ["Printed", "other_results", "printed_by"]
 
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_NUMBER = lazy_pattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NEAR = 1e-3
 """Relative difference. Sums in another order, in float32 over a training, differ by less."""
 _NOTHING = 1e-6
 """Absolute difference. Smaller values come from rounding, and differ between devices."""
-_PLACE = re.compile(
+_PLACE = lazy_pattern(
     r"\b(?:cpus?|gpus?|cuda|hip|rocm|mps|devices?|threads?|cores?|workers?|ranks?|processes|affinity)\b",
     re.IGNORECASE,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,12 +12,13 @@ from teho.explain.wording import joined
 from teho.launch.binding import physical_cores
 from teho.model.allocation import Allocation
 from teho.model.device import Device
+from teho.patterns import lazy_pattern
 from teho.schedulers.allocation import read_allocation
 from teho.units import counted
 
 __all__ = ["Machine", "Placement", "needed_placements", "read_placements", "this_machine"]
 
-_FORM = re.compile(r"(cpu|gpu):(all|[1-9][0-9]{0,5})")
+_FORM = lazy_pattern(r"(cpu|gpu):(all|[1-9][0-9]{0,5})")
 _EXPECTED = "cpu:N, cpu:all, gpu:N or gpu:all, such as cpu:1,cpu:all,gpu:1"
 _THREADS = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",

@@ -19,6 +19,7 @@ from teho.explain.where import IMPORTS, LineTimes, doing_in, doing_of, place_of
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame, Seen, State, is_library
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "ANOMALY_MODE",
@@ -43,8 +44,8 @@ _TRACEBACKS = "warnings_formatted"
 _FILE = Path(__file__).with_name("activities.toml")
 _AWAITED = frozenset((Doing.LOADING, Doing.PROCESS, Doing.WAITING, Doing.SLEEPING, Doing.LOCK))
 """Activities of a main thread that may wait for its workers or children."""
-_PACKAGES = re.compile(r"/(site|dist)-packages/")
-_BOOTSTRAP = re.compile(r"/multiprocessing/process\.py:(BaseProcess\.)?_bootstrap$")
+_PACKAGES = lazy_pattern(r"/(site|dist)-packages/")
+_BOOTSTRAP = lazy_pattern(r"/multiprocessing/process\.py:(BaseProcess\.)?_bootstrap$")
 """Function at the bottom of a child process; a forked one has its parent's stack below it."""
 _MANY_CHILDREN = 8
 _MORE_AT_START = 1.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -10,11 +9,12 @@ from teho.explain.where import doing_in, is_for_next_task, place_of
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Seen, is_library
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 
 __all__ = ["most_at_once", "only_answers", "worked_s"]
 
-_MANAGER = re.compile(r"multiprocess(ing)?/managers\.py:(BaseManager\.)?_run_server$")
-_BOOTSTRAP = re.compile(r"/multiprocess(ing)?/process\.py:(BaseProcess\.)?_bootstrap$")
+_MANAGER = lazy_pattern(r"multiprocess(ing)?/managers\.py:(BaseManager\.)?_run_server$")
+_BOOTSTRAP = lazy_pattern(r"/multiprocess(ing)?/process\.py:(BaseProcess\.)?_bootstrap$")
 _NO_WORK = frozenset((Doing.IMPORTING, Doing.ENDING))
 
 

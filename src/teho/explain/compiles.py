@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,6 +10,7 @@ from teho.explain.rule import Evidence
 from teho.explain.where import doing_in
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame, Seen, is_library
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "compiled_again",
@@ -21,8 +21,8 @@ __all__ = [
     "uses_jax",
 ]
 
-_JIT = re.compile(r"/jax/_src/pjit\.py$")
-_COMPILER = re.compile(r"/jax/_src/compiler\.py$")
+_JIT = lazy_pattern(r"/jax/_src/pjit\.py$")
+_COMPILER = lazy_pattern(r"/jax/_src/compiler\.py$")
 _NEARLY_ALL = 0.9
 _MOSTLY = 0.5
 _SOME = 0.05

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from teho.config.privacy import masked_text
 from teho.explain.step import failed
 from teho.model.run import Run
 from teho.model.watched import Raised, WatchedProcess
+from teho.patterns import lazy_pattern
 from teho.store.layout import output_file
 
 __all__ = ["exception_in", "last_exceptions", "shortened"]
@@ -20,7 +20,7 @@ _SOON_S = 30.0
 """A process that failed earlier before the end of its parent was not the cause."""
 
 _HEAD = "Traceback (most recent call last):"
-_NAMED = re.compile(r"^[A-Za-z_][\w.]*(?:: .*)?$")
+_NAMED = lazy_pattern(r"^[A-Za-z_][\w.]*(?:: .*)?$")
 _LINES_AFTER = 20
 """If the program printed more lines after an exception, it had caught the exception."""
 _SHOWN = 80

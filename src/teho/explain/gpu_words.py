@@ -11,22 +11,23 @@ from teho.explain.context import RuleContext
 from teho.explain.where import IMPORTS
 from teho.explain.wording import FEWER_KERNELS
 from teho.model.program import MainProcess
+from teho.patterns import lazy_pattern
 
 __all__ = ["fewer_kernels", "kernels_of", "more_work", "trace_command"]
 
 _ON_STACKS: Mapping[str, re.Pattern[str]] = {
-    "numba": re.compile(r"/numba(_|/)cuda/"),
-    "cupy": re.compile(r"/cupyx?/"),
-    "jax": re.compile(r"/(jax|flax|optax|equinox)/"),
-    "tensorflow": re.compile(r"/(tensorflow|keras)/"),
-    "torch": re.compile(r"/torch/"),
+    "numba": lazy_pattern(r"/numba(_|/)cuda/"),
+    "cupy": lazy_pattern(r"/cupyx?/"),
+    "jax": lazy_pattern(r"/(jax|flax|optax|equinox)/"),
+    "tensorflow": lazy_pattern(r"/(tensorflow|keras)/"),
+    "torch": lazy_pattern(r"/torch/"),
 }
 """Files of the libraries that compute on a GPU; a special library comes before a general one."""
 _IN_LINES: Mapping[str, re.Pattern[str]] = {
-    "cupy": re.compile(r"\b(cupy|cupyx|cp)\.\w"),
-    "jax": re.compile(r"\b(jax|jnp|lax)\.\w"),
-    "tensorflow": re.compile(r"\b(tf|tensorflow)\.\w"),
-    "torch": re.compile(r"\b(torch|nn|F)\.\w"),
+    "cupy": lazy_pattern(r"\b(cupy|cupyx|cp)\.\w"),
+    "jax": lazy_pattern(r"\b(jax|jnp|lax)\.\w"),
+    "tensorflow": lazy_pattern(r"\b(tf|tensorflow)\.\w"),
+    "torch": lazy_pattern(r"\b(torch|nn|F)\.\w"),
 }
 """The same, by the lines of the program: the compiled functions of a library have no files."""
 _LONGEST = 60

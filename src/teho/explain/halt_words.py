@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import signal
 
 from teho.explain.wording import joined
 from teho.model.program import MainProcess
 from teho.model.stack import Frame, is_library
 from teho.model.watched import Death, WatchedProcess
+from teho.patterns import lazy_pattern
 
 __all__ = ["dead_sentence", "deaths_of", "other_lock"]
 
 _MOST_DEAD = 3
-_LOCKS = re.compile(r"acquire\(|^(async )?with |^[\w.]+$")
+_LOCKS = lazy_pattern(r"acquire\(|^(async )?with |^[\w.]+$")
 """The text of a line that takes a lock. For `with lock:`, it may be only `lock`."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import sqrt
@@ -11,21 +10,24 @@ from teho.explain.where import LOADER_FILES, doing_in
 from teho.model.program import Doing, OwnLine, Section
 from teho.model.stack import Frame, Seen, is_library
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 
 __all__ = ["own_lines", "sections_s", "share_interval", "stacks_in"]
 
 _Z = 1.96
 """Number of standard deviations on each side that include 95 % of a normal distribution."""
-_EVALUATION = re.compile(
+_EVALUATION = lazy_pattern(
     r"(^|[._])(eval|evaluat\w*|validat\w*|validation_step|test_step|test_epoch|predict)(_|$)"
 )
-_EVALUATION_FILES = re.compile(r"/loops/evaluation_loop\.py$")
-_CHECKS = re.compile(
+_EVALUATION_FILES = lazy_pattern(r"/loops/evaluation_loop\.py$")
+_CHECKS = lazy_pattern(
     r"/sklearn/utils/|/pydantic/|/jsonschema/|/scipy/(_lib|optimize)/|/pandas/|/torch/optim/"
 )
 """Files whose functions with such names validate arguments, or evaluate what they minimise."""
-_CALLBACK_FILES = re.compile(r"transformers/trainer_callback\.py$|/callbacks/|keras/src/callbacks")
-_CALLBACK = re.compile(
+_CALLBACK_FILES = lazy_pattern(
+    r"transformers/trainer_callback\.py$|/callbacks/|keras/src/callbacks"
+)
+_CALLBACK = lazy_pattern(
     r"(^|\.)(on_(train|validation|test|step|epoch|batch|fit)_\w+|_call_callback\w*)$"
 )
 

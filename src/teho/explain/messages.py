@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from teho.explain.program_context import ProgramContext
 from teho.explain.where import is_for_next_task, place_of
 from teho.model.program import MainProcess
 from teho.model.stack import Frame, Seen, State, is_library
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "OBJECTS_OF_RANKS",
@@ -29,9 +29,9 @@ OBJECTS_OF_RANKS = "ranks_exchange_objects"
 _FROM_LISTS = "arrays_from_lists"
 """Names in activities.toml."""
 
-_STARTS = re.compile(r"/multiprocess(ing)?/process\.py:(BaseProcess\.)?(run|_bootstrap)$")
+_STARTS = lazy_pattern(r"/multiprocess(ing)?/process\.py:(BaseProcess\.)?(run|_bootstrap)$")
 _RUNS = frozenset((State.PYTHON, State.NATIVE, State.RUNNING))
-_CONVERTS = re.compile(r"\.(tolist|item)\(|\b(int|float|list|dict)\(")
+_CONVERTS = lazy_pattern(r"\.(tolist|item)\(|\b(int|float|list|dict)\(")
 _BEFORE = 12
 """Lines before an exchange that may make its objects, and after it that may read them."""
 

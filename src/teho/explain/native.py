@@ -15,6 +15,7 @@ from teho.config.toml import read_toml
 from teho.explain.lines import share_interval
 from teho.model.native import FunctionUse, NativeProgram
 from teho.model.run import Node, Run
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "NativeActivity",
@@ -35,8 +36,8 @@ time."""
 _SURELY = 0.5
 """Part of the least share above which the lower end of the 95 % interval must be."""
 _FILE = Path(__file__).with_name("native_activities.toml")
-_UNNAMED = re.compile(r".\+0x[0-9a-f]+$")
-_REGION = re.compile(
+_UNNAMED = lazy_pattern(r".\+0x[0-9a-f]+$")
+_REGION = lazy_pattern(
     r"(?P<name>.+?)(?:\._omp_fn\.\d+|\.omp_outlined(?:\.\d+)?|\.DIR\.OMP\..*|\.extracted.*)$"
 )
 """How compilers name the parallel regions of a function: GCC, LLVM and Intel."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import ast
-import re
+
+from teho.patterns import lazy_pattern
 
 __all__ = ["noun_of"]
 
-_LOOP = re.compile(r"(async )?for\b")
+_LOOP = lazy_pattern(r"(async )?for\b")
 """Begin of a loop."""
-_OPTION = re.compile(r"\w+=")
+_OPTION = lazy_pattern(r"\w+=")
 """Begin of an argument with its name."""
-_PART = re.compile(r"[\w.\[\]'\"]+\[.*\]")
+_PART = lazy_pattern(r"[\w.\[\]'\"]+\[.*\]")
 """A part of an array."""
-_COMPARISON = re.compile(r" (?:[=!]=|[<>]=?) ")
-_LINE = re.compile(r"return\b")
+_COMPARISON = lazy_pattern(r" (?:[=!]=|[<>]=?) ")
+_LINE = lazy_pattern(r"return\b")
 """Begin of a statement that a finding names as a whole line."""
-_CLAUSE = re.compile(r"(LIMIT|OFFSET) ")
+_CLAUSE = lazy_pattern(r"(LIMIT|OFFSET) ")
 """Begin of a clause of SQL."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

@@ -17,6 +17,7 @@ from teho.explain.wording import listed
 from teho.model.in_source import CostlyOption
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame, Seen, State, is_library
+from teho.patterns import lazy_pattern
 from teho.source.options.table import Option, costly_options
 
 __all__ = [
@@ -37,8 +38,10 @@ _TIMES_LARGER = 4
 would save little."""
 _MOST_COLUMNS = 3
 """Number of columns that the report names."""
-_NAME = re.compile(r"'([^']+)'")
-_TRACES = re.compile(r"/jax/_src/|/torch/_dynamo/(convert_frame|symbolic_convert|output_graph)\.py")
+_NAME = lazy_pattern(r"'([^']+)'")
+_TRACES = lazy_pattern(
+    r"/jax/_src/|/torch/_dynamo/(convert_frame|symbolic_convert|output_graph)\.py"
+)
 """Files of libraries that call a line of the program only to trace or compile it."""
 _NATIVE = (State.NATIVE, State.THREADS)
 _LEAST_BESIDE = 0.03

@@ -12,6 +12,7 @@ import msgspec
 from teho.config.toml import read_toml
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 
 __all__ = ["RATES", "TENSOR_RATES", "Peaks", "all_peaks", "no_peaks", "peaks_of"]
 
@@ -21,8 +22,8 @@ RATES = ("fp64_tflops", "fp32_tflops", "fp16_tflops", *TENSOR_RATES)
 """Every arithmetic rate that a device may have."""
 
 _FILE = Path(__file__).with_name("peaks.toml")
-_MAKER = re.compile(r"^(nvidia |tesla |amd )+", re.IGNORECASE)
-_SLICE = re.compile(r" MIG (?:(\d)c\.)?(\d)g\.(\d+)gb", re.IGNORECASE)
+_MAKER = lazy_pattern(r"^(nvidia |tesla |amd )+", re.IGNORECASE)
+_SLICE = lazy_pattern(r" MIG (?:(\d)c\.)?(\d)g\.(\d+)gb", re.IGNORECASE)
 _PCIE_LANES = 16
 _PCIE_BITS_PER_S = {3: 8e9, 4: 16e9, 5: 32e9}
 """Rate of one lane and direction, by generation (PCI-SIG, base specifications 3.0 to 5.0)."""

@@ -14,6 +14,7 @@ from teho.explain.where import LineTimes, doing_in, place_of
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame, is_library
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "POOL_STARTS",
@@ -26,18 +27,18 @@ __all__ = [
 
 POOL_STARTS = frozenset(("imported_again", "processes_started"))
 """Names in activities.toml of what a new pool does."""
-_WORKER = re.compile(
+_WORKER = lazy_pattern(
     r"multiprocess(ing)?/pool\.py:worker$|concurrent/futures/process\.py:_process_worker$"
 )
-_SPAWNED = re.compile(r"multiprocess(ing)?/spawn\.py:(_main|spawn_main|prepare)$")
+_SPAWNED = lazy_pattern(r"multiprocess(ing)?/spawn\.py:(_main|spawn_main|prepare)$")
 """Functions of a process that began with a new Python: it has to import all modules again."""
-_OF_PROGRAM = re.compile(
+_OF_PROGRAM = lazy_pattern(
     _SPAWNED.pattern + r"|multiprocess(ing)?/(process\.py:.*_bootstrap|forkserver\.py:main)$"
     r"|/loky/(process_executor\.py:_process_worker|backend/popen_\w+\.py:main)$"
 )
 """Functions at the bottom of a process that the program started as a part of itself."""
-_WAITS = re.compile(r"multiprocess(ing)?/pool\.py:|concurrent/futures/(_base|process)\.py:")
-_MAKES = re.compile(r"\b(Pool|ProcessPoolExecutor)\(")
+_WAITS = lazy_pattern(r"multiprocess(ing)?/pool\.py:|concurrent/futures/(_base|process)\.py:")
+_MAKES = lazy_pattern(r"\b(Pool|ProcessPoolExecutor)\(")
 _LEAST_POOLS = 4
 """A program may need a few pools for different tasks."""
 _OVERLAP = 0.2
@@ -47,7 +48,7 @@ _LEAST_REPLACED = 4
 _STAGGERED_PART = 1 / 3
 """If a pool replaces its workers, a new one begins while the others work. If the program makes a
 new pool, all workers of the pool before have ended. Several workers may end at the same time."""
-_TASKS = re.compile(r"=\s*(\d+)$")
+_TASKS = lazy_pattern(r"=\s*(\d+)$")
 
 
 class PoolRestarts(NamedTuple):

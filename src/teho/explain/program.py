@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import takewhile
@@ -11,13 +10,14 @@ from teho.explain.where import LineTimes, doing_of, main_process, place_of, spen
 from teho.model.program import Doing, Feed, MainProcess, Part, Program
 from teho.model.stack import Frame, Seen, is_library
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 
 __all__ = ["program_of"]
 
-_OPENING = re.compile(
+_OPENING = lazy_pattern(
     r"\bopen\(|\bimread\(|\bread_\w+\(|\.read\w*\(|\bnp\.(load|fromfile)\(|\bFile\("
 )
-_STORES = re.compile(
+_STORES = lazy_pattern(
     r"-packages/(h5py|lmdb|zarr|netCDF4|tables)/|/python[^/]*/(sqlite3/|zipfile|tarfile)"
 )
 """Libraries that read parts of one large file."""
@@ -26,7 +26,7 @@ _GRAIN = "grain/_src/python/"
 _WORKER_LOOPS = ("_worker_loop", "_put_dataset_elements_in_buffer")
 """The main function of a worker: of PyTorch, and of Grain."""
 _STARTING = frozenset(("__init__", "__iter__", "_get_iterator", "_reset", "_shutdown_workers"))
-_STARTED_AGAIN = re.compile(
+_STARTED_AGAIN = lazy_pattern(
     r"multiprocess(ing)?/(spawn\.py:(_main|spawn_main)|forkserver\.py:main)$"
 )
 """Functions of a worker process that began with a new Python, and imported all modules again."""

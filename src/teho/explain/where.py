@@ -11,6 +11,7 @@ from itertools import takewhile
 from teho.model.program import Doing, Spent
 from teho.model.stack import Frame, Seen, State, is_library
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "BACKWARD",
@@ -29,15 +30,15 @@ __all__ = [
 _LINES = 3
 """Number of lines that are named for each activity."""
 
-LOADER_FILES = re.compile(
+LOADER_FILES = lazy_pattern(
     r"torch/utils/data/|tensorflow/python/data/|datasets/iterable_|grain/_src/python/"
 )
 """Files of the libraries that load data."""
 
-BACKWARD = re.compile(r"torch/(_tensor\.py:(Tensor\.)?backward|autograd/__init__\.py:backward)$")
+BACKWARD = lazy_pattern(r"torch/(_tensor\.py:(Tensor\.)?backward|autograd/__init__\.py:backward)$")
 """Functions of PyTorch that begin a backward pass."""
 
-IMPORTS = re.compile(r"<frozen importlib\._bootstrap")
+IMPORTS = lazy_pattern(r"<frozen importlib\._bootstrap")
 """Files of Python that import modules."""
 
 # The first pattern that matches a function on the stack counts. A stack is read from the outside
@@ -47,13 +48,13 @@ _BY_PLACE = (
     (
         Doing.COMMUNICATING,
         # Other files of it are on the stack of everything that they wrap, such as `record`.
-        re.compile(
+        lazy_pattern(
             r"torch/distributed/(distributed_c10d|_functional_coll|rendezvous)|horovod/|mpi4py/"
         ),
     ),
     (
         Doing.COMPILING,
-        re.compile(
+        lazy_pattern(
             # Without the functions of the same folders that call compiled code, and `torch.func`.
             r"torch/_dynamo/(convert_frame|symbolic_convert|output_graph)\.py"
             r"|torch/_inductor/(graph|scheduler|lowering|async_compile|cpp_builder)\.py"
@@ -71,7 +72,7 @@ _BY_PLACE = (
     ),
     (
         Doing.SAVING,
-        re.compile(
+        lazy_pattern(
             r"(torch/serialization\.py|torch/distributed/checkpoint/|safetensors/|orbax/"
             r"|numpy/lib/\w*npyio|lightning/\w+/utilities/cloud_io\.py|/model_checkpoint\.py"
             r"|accelerate/checkpointing\.py|keras/.*saving).*:.*save"
@@ -82,14 +83,14 @@ _BY_PLACE = (
     # These functions are Python: the call into C below them has no name.
     (
         Doing.COPYING,
-        re.compile(
+        lazy_pattern(
             r"cupy/_creation/from_data\.py:\w*array$"
             r"|jax/_src/interpreters/pxla\.py:(shard_args|batched_device_put)$"
         ),
     ),
     (
         Doing.DEVICE,
-        re.compile(r"cupy/__init__\.py:asnumpy$|jax/_src/array\.py:(ArrayImpl\.)?_value$"),
+        lazy_pattern(r"cupy/__init__\.py:asnumpy$|jax/_src/array\.py:(ArrayImpl\.)?_value$"),
     ),
 )
 _OUTSIDE = "<python>"
@@ -98,28 +99,31 @@ _OUTSIDE = "<python>"
 _BY_CALL = (
     (
         Doing.DEVICE,
-        re.compile(r"\.(item|cpu|tolist|block_until_ready|asnumpy)\(|synchronize\(|asnumpy\("),
+        lazy_pattern(r"\.(item|cpu|tolist|block_until_ready|asnumpy)\(|synchronize\(|asnumpy\("),
     ),
-    (Doing.COPYING, re.compile(r"\.(to|cuda|pin_memory)\(|device_put\(|cupy\.(asarray|array)\(")),
-    (Doing.COMMUNICATING, re.compile(r"\.(allreduce|all_reduce|bcast|Allreduce|Bcast|barrier)\(")),
-    (Doing.SAVING, re.compile(r"\b(torch|np|numpy|jnp)\.save\w*\(|pickle\.dump\(")),
+    (Doing.COPYING, lazy_pattern(r"\.(to|cuda|pin_memory)\(|device_put\(|cupy\.(asarray|array)\(")),
+    (
+        Doing.COMMUNICATING,
+        lazy_pattern(r"\.(allreduce|all_reduce|bcast|Allreduce|Bcast|barrier)\("),
+    ),
+    (Doing.SAVING, lazy_pattern(r"\b(torch|np|numpy|jnp)\.save\w*\(|pickle\.dump\(")),
 )
 _DEVICE_DOINGS = frozenset((Doing.DEVICE, Doing.COPYING))
 # Below these calls, other threads add up the gradients of all replicas.
-_ADDING_UP = re.compile(r"\.backward\(|\bbackward\(|\.step\(")
-_SERVES_ITS_PARENT = re.compile(
+_ADDING_UP = lazy_pattern(r"\.backward\(|\bbackward\(|\.step\(")
+_SERVES_ITS_PARENT = lazy_pattern(
     r"multiprocessing/pool\.py:worker$|concurrent/futures/process\.py:_process_worker$"
     r"|loky/process_executor\.py:_process_worker$"
     r"|multiprocessing/managers\.py:(BaseManager\.)?_run_server$"
     r"|/(socketserver\.py:(BaseServer\.)?|asyncio/base_events\.py:(Server\.)?)serve_forever$"
 )
 """Main function of a worker of a pool, of a manager of shared objects, or of a server."""
-_ASKED = re.compile(r"multiprocessing/(connection\.py:.*\b_?recv\w*|queues\.py:.*\bget)$")
+_ASKED = lazy_pattern(r"multiprocessing/(connection\.py:.*\b_?recv\w*|queues\.py:.*\bget)$")
 """Functions with which a process waits for the next task."""
-_IN_CHILD = re.compile(r"/multiprocessing/process\.py:(BaseProcess\.)?_bootstrap$")
+_IN_CHILD = lazy_pattern(r"/multiprocessing/process\.py:(BaseProcess\.)?_bootstrap$")
 _ASKED_SHARE = 0.02
 """A process that waits for tasks for this share of its time or more does them for another one."""
-_POLLING = re.compile(r"joblib/parallel\.py:(Parallel\.)?(_?retrieve|_get_outputs)$")
+_POLLING = lazy_pattern(r"joblib/parallel\.py:(Parallel\.)?(_?retrieve|_get_outputs)$")
 """Function that sleeps until a worker process has a result."""
 _WAITS = frozenset((State.LOCK, State.PROCESS, State.NETWORK))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from teho.errors import InputError, NoAnswerError, SchedulerError, UnconfiguredError
 from teho.model.accounted import AccountedJob
 from teho.model.member import GpuNodes
+from teho.patterns import lazy_pattern
 from teho.schedulers.backend import Backend, History, Query, Selection
 from teho.schedulers.command import lines_of, run
 from teho.schedulers.registry import backend_for, scheduler_of, schedulers
@@ -29,7 +30,7 @@ _SILENCE_S = 120.0
 """The accounting of a large site may need a minute before it prints its first line."""
 _ONE_JOB_S = 30.0
 _PROBE_S = 10.0
-_JOB_ID = re.compile(
+_JOB_ID = lazy_pattern(
     r"\d{1,15}(?:[_.]\w{1,9}|\+\d{1,4})?(?:\.\w{1,12})?(?:;[\w.-]{1,60})?", re.ASCII
 )
 

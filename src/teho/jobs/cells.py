@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Mapping
 
 from teho.jobs.log import Value
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 
 __all__ = ["UNITS", "Metrics", "csv_cells", "missing_of", "number_of", "values_of", "whole_of"]
 
@@ -33,7 +33,7 @@ UNITS: Mapping[str, float] = {
 """Unit in small letters -> factor to the unit of Teho's metrics. `MB` is not here: NVIDIA and AMD
 print MiB under this name."""
 
-_NUMBER = re.compile(
+_NUMBER = lazy_pattern(
     r"\s*\(?(?P<number>[-+]?(?:\d+(?:[.,]\d+)?|[.,]\d+)(?:[eE][-+]?\d+)?)\s*"
     r"(?P<unit>[%°A-Za-z/]*)\)?\s*"
 )

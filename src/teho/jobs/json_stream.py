@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from teho.patterns import lazy_pattern
+
 __all__ = ["Piece", "line_of_piece", "pieces_of"]
 
-_BEGIN = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
+_BEGIN = lazy_pattern(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 _DECODER = json.JSONDecoder()
 
 

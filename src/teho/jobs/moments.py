@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
+
+from teho.patterns import lazy_pattern
 
 __all__ = ["Moment", "moment_of"]
 
@@ -31,13 +32,13 @@ _HOURS = {
     "EEST": 3, "EDT": -4, "CDT": -5, "MDT": -6, "PDT": -7, "AKDT": -8,
 }  # fmt: skip
 """Names of time zones with one meaning in the output of `date`, and their hours before UTC."""
-_CLOCK = re.compile(r"(\d{1,2}):(\d\d):(\d\d(?:[.,]\d+)?)")
-_NUMERIC = re.compile(
+_CLOCK = lazy_pattern(r"(\d{1,2}):(\d\d):(\d\d(?:[.,]\d+)?)")
+_NUMERIC = lazy_pattern(
     r"(\d{4})[-/]?(\d\d)[-/]?(\d\d)[T_\s]+(\d\d):?(\d\d):?(\d\d(?:[.,]\d+)?)\s*"
     r"(Z|[A-Z]{3,4}|[-+]\d\d:?\d\d)?"
 )
-_OFFSET = re.compile(r"([-+])(\d\d):?(\d\d)")
-_SINCE_1970 = re.compile(r"\d{10}(?:[.,]\d+)?|\d{13}|\d{19}")
+_OFFSET = lazy_pattern(r"([-+])(\d\d):?(\d\d)")
+_SINCE_1970 = lazy_pattern(r"\d{10}(?:[.,]\d+)?|\d{13}|\d{19}")
 _PER_SECOND = {13: 1e3, 19: 1e9}
 """Number of digits -> ticks per second: `date +%s%3N` and `date +%s%N`."""
 

@@ -23,6 +23,7 @@ from teho.jobs.http import Store, request
 from teho.jobs.log import Log
 from teho.jobs.series import Series, host_of, key_of, read_series
 from teho.model.accounted import AccountedJob
+from teho.patterns import lazy_pattern
 from teho.units import counted, format_duration
 
 __all__ = ["Monitored", "ask_store"]
@@ -45,7 +46,7 @@ _TRIES = 4
 _PAUSE_S = 0.5
 _PATIENCE_S = 10.0
 """A store that hangs for longer is not asked again: a user waits for the report."""
-_HOST = re.compile(r"[\w.-]+", re.ASCII)
+_HOST = lazy_pattern(r"[\w.-]+", re.ASCII)
 
 
 class Monitored(NamedTuple):

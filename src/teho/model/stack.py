@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
-import re
 from functools import lru_cache
 
 import msgspec
+
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "Frame",
@@ -15,7 +16,7 @@ __all__ = [
     "is_library",
 ]
 
-_LIBRARY = re.compile(
+_LIBRARY = lazy_pattern(
     r"^<(frozen |python>$|thread>$|task>$|string>$|__array_)"
     r"|/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/"
     # Code that torch.compile has written into its cache, and Triton into its own.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Collection
 
 import msgspec
@@ -17,6 +16,7 @@ from teho.devices.host.procstat import ProcStat, read_stat, slurp
 from teho.model.device import Readings
 from teho.model.run import IdleProcess, IdleTime
 from teho.model.stack import State
+from teho.patterns import lazy_pattern
 from teho.unwind.memory import Memory, UnwindError, read_file
 from teho.unwind.waits import Waits
 
@@ -34,7 +34,7 @@ _MOST_PROCESSES = 256
 _KEPT = 16
 _LISTENS = b"0A"
 """State of a listening socket in /proc/net/tcp."""
-_TERMINAL = re.compile(r"/dev/(pts/|tty|console)")
+_TERMINAL = lazy_pattern(r"/dev/(pts/|tty|console)")
 
 
 class IdleWaits:

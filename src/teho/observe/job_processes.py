@@ -11,6 +11,8 @@ import os
 import re
 from collections.abc import Mapping
 
+from teho.patterns import lazy_pattern
+
 __all__ = ["RECORDED", "RECORDER", "JobProcesses", "is_recorded", "new_mark"]
 
 RECORDED = "TEHO_RECORDED_JOB"
@@ -19,7 +21,7 @@ RECORDER = "TEHO_RECORDER"
 """Variable of the remote recorders of a job, and of their `srun`."""
 
 # Larger numbers mean the batch script and similar steps, as in `teho.schedulers.task`.
-_STEP = re.compile(rb"\0SLURM_STEP_?ID=\d{1,9}\0")
+_STEP = lazy_pattern(rb"\0SLURM_STEP_?ID=\d{1,9}\0")
 _CGROUP_STEP = r"/step_\d{1,9}(/|$)"
 
 

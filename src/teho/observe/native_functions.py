@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping
 from heapq import nlargest
@@ -13,12 +12,13 @@ from teho.devices.host.procstat import slurp
 from teho.devices.procfile import names_in
 from teho.model.native import FunctionUse, NativeProgram
 from teho.observe.function_places import FunctionPlaces, Place
+from teho.patterns import lazy_pattern
 from teho.unwind.loaded_files import LoadedFiles
 from teho.unwind.perf_events import RATE_HZ, ThreadSamples, why_refused
 
 __all__ = ["NativeFunctions"]
 
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*[a-z]?")
+_PYTHON = lazy_pattern(r"(?:python|pypy)[\d.]*[a-z]?")
 _MOST_PROCESSES = 6
 _MOST_THREADS = 16
 """Threads of one process that are sampled."""
@@ -36,7 +36,7 @@ _KEPT_LINES = 3
 _LEAST_SAMPLES = 5
 """Programs with fewer samples are not written."""
 _OTHER = Place("", "", "")
-_INSTALLED = re.compile(r"^/(?:usr|opt|lib|lib64|cvmfs|snap)/|/(?:s?bin|libexec)/")
+_INSTALLED = lazy_pattern(r"^/(?:usr|opt|lib|lib64|cvmfs|snap)/|/(?:s?bin|libexec)/")
 
 
 class _Use:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,13 +12,14 @@ from typing import Any
 import msgspec
 
 from teho.model.stack import Frame, is_library
+from teho.patterns import lazy_pattern
 from teho.source.options.files import OwnFiles
 from teho.source.options.search import OptionSearch
 from teho.source.parsed import Parse
 
 __all__ = ["SearchBudget", "content_of", "option_lines"]
 
-_PACKAGES = re.compile(r"(.*/(?:site|dist)-packages)/")
+_PACKAGES = lazy_pattern(r"(.*/(?:site|dist)-packages)/")
 _LONGEST_BYTES = 1 << 20
 _MOST = 50
 """Maximum number of options of a process."""

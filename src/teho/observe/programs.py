@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection
 from heapq import nlargest
 
@@ -12,10 +11,11 @@ from teho.devices.host.procstat import read_stat, slurp
 from teho.model.run import ProgramUse
 from teho.observe.process_list import command_text
 from teho.observe.shell_scripts import ShellScripts
+from teho.patterns import lazy_pattern
 
 __all__ = ["Programs"]
 
-_LEFT_OUT = re.compile(
+_LEFT_OUT = lazy_pattern(
     r"-?(?:(?:ba|da|z|k|c|tc|fi)?sh|python[\d.]*|pypy[\d.]*|env|time|nohup|timeout|xargs|parallel|"
     r"srun|mpirun|mpiexec|orted|prted|hydra_\w+|slurmstepd|teho|torchrun|apptainer|singularity)"
 )

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from teho.patterns import lazy_pattern
 from teho.process.child import spawn_with_pipe
 from teho.process.json_lines import LineReader, send
 
@@ -23,9 +23,9 @@ _MOST_NAMED = 4
 _TRIES = 3
 _START_S = 60.0
 """How long recorders may take to start on a busy cluster."""
-_REASON = re.compile(r"srun: (?:error|fatal): (.+)|(.*(?:unrecognized|invalid) option.*)")
+_REASON = lazy_pattern(r"srun: (?:error|fatal): (.+)|(.*(?:unrecognized|invalid) option.*)")
 # srun gives up all nodes if one of them does not answer.
-_UNREACHED = re.compile(r"Task launch for \S+ failed on node ([\w.-]+)")
+_UNREACHED = lazy_pattern(r"Task launch for \S+ failed on node ([\w.-]+)")
 
 
 class RemoteRecorders:

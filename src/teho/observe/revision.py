@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import binascii
 import contextlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
+
+from teho.patterns import lazy_pattern
 
 __all__ = ["SCRIPTS", "code_versions"]
 
@@ -19,8 +20,8 @@ SCRIPTS = (".py", ".sh", ".R", ".jl")
 _MOST_FOLDERS = 32
 _LARGEST_FILE_BYTES = 4 << 20
 _LARGEST_NAME_BYTES = 4096
-_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-_BRANCH = re.compile(r"refs/[\w.+@/-]+")
+_COMMIT = lazy_pattern(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_BRANCH = lazy_pattern(r"refs/[\w.+@/-]+")
 _SHOWN = 12
 """Characters of a commit that are enough to recognise it."""
 

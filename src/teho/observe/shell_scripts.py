@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Collection
 from heapq import nsmallest
@@ -14,12 +13,13 @@ import msgspec
 from teho.config.privacy import masked_command
 from teho.devices.host.procstat import slurp
 from teho.model.run import ShellLoop
+from teho.patterns import lazy_pattern
 from teho.source.shell import shell_loops
 
 __all__ = ["ShellScripts"]
 
-_SHELL = re.compile(rb"(?:.*/)?(?:ba|da|k|z|a)?sh")
-_COMMAND = re.compile(rb"-[A-Za-z]*c")
+_SHELL = lazy_pattern(rb"(?:.*/)?(?:ba|da|k|z|a)?sh")
+_COMMAND = lazy_pattern(rb"-[A-Za-z]*c")
 """Option of a shell before a command, which is no file."""
 _MOST_SCRIPTS, _MOST_PROCESSES, _MOST_LOOPS = 8, 8, 16
 _LONGEST_BYTES = 64 * 1024

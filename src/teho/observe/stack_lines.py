@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 
 from teho.model.stack import Frame, State, is_library
+from teho.patterns import lazy_pattern
 from teho.source.text import LONGEST_TEXT, one_line
 from teho.unwind.code import Code
 from teho.unwind.stack import Key, Place
@@ -27,7 +27,7 @@ _MOST_STACKS = 50_000
 _MOST_LINES = 20
 """Number of lines from which the text of an expression is taken."""
 _LONGEST_FILE = 1 << 22
-_PACKAGES = re.compile(rb"(/\S*/(?:site|dist)-packages)/")
+_PACKAGES = lazy_pattern(rb"(/\S*/(?:site|dist)-packages)/")
 _MOST_TRIES = 5
 """How often the memory map of a process is read until it has a library."""
 

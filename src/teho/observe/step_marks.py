@@ -13,9 +13,11 @@ from collections import defaultdict
 from mmap import mmap
 from typing import NamedTuple
 
+from teho.patterns import lazy_pattern
+
 __all__ = ["Change", "moved_marks"]
 
-_MARK = re.compile(
+_MARK = lazy_pattern(
     rb'"cat": "user_annotation",\s*"name": "(ProfilerStep#\d+|Optimizer\.step#[^"]*)",\s*'
     rb'"pid": (\d+),\s*"tid": (\d+),\s*"ts": (\d+)\.(\d{3}),\s*"dur": (\d+)\.(\d{3})'
 )

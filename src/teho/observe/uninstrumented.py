@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from teho.patterns import lazy_pattern
+
 __all__ = ["Uninstrumented", "is_about_probe"]
 
-_PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+_PYTHON = lazy_pattern(r"(python|pypy)[\d.]*$")
 _NONE = "No Python program loaded the probe"
 _NOT_ALL = "A Python program did not load the probe"
 _OLD_NOTES = ("No Python program let the probe in", "A Python program did not let the probe in")

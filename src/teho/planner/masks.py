@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from teho.model.plan import Refusal
+from teho.patterns import lazy_pattern
 from teho.planner.place import Case
 
 __all__ = ["mask_refusals"]
 
-_BINDING = re.compile(r"\b(mask_cpu|map_cpu):([0-9a-fA-Fx,]+)")
+_BINDING = lazy_pattern(r"\b(mask_cpu|map_cpu):([0-9a-fA-Fx,]+)")
 
 
 def mask_refusals(case: Case) -> Iterator[Refusal]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from teho.model.trace import Cause, Trace
+from teho.patterns import lazy_pattern
 from teho.profile.causes import General, explained_share
 from teho.profile.figures import (
     LARGE_SHARE,
@@ -68,7 +68,7 @@ _TENSOR_CORES_FP16 = (
     "dtype=torch.float16):` around the forward pass, and `torch.amp.GradScaler` for the backward "
     "pass. This GPU has no tensor cores for bfloat16."
 )
-_VOLTA = re.compile(r"V100|\bT4\b|TITAN V|TITAN RTX|RTX 20|Quadro RTX")
+_VOLTA = lazy_pattern(r"V100|\bT4\b|TITAN V|TITAN RTX|RTX 20|Quadro RTX")
 """GPUs of Volta and Turing, whose tensor cores do not know bfloat16 (NVIDIA, architecture
 whitepapers)."""
 _OF_XLA = {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from teho.patterns import lazy_pattern
 from teho.profile.causes_find import Found, Pattern, Places, Traced, most_of
 from teho.profile.device import SYNCHRONISING, base_name
 from teho.profile.launches import around
@@ -34,7 +34,7 @@ needs some 10 µs. It is Teho's own choice."""
 _ONE_LINE = 0.5
 """Share of the idle time before kernels from which one line is the cause. It is Teho's own
 choice."""
-_OPTIMIZER = re.compile(r"Optimizer\.step#(\w+)\.step")
+_OPTIMIZER = lazy_pattern(r"Optimizer\.step#(\w+)\.step")
 _Call = tuple[Thread, Span]
 """Thread and time of a call."""
 

@@ -6,25 +6,25 @@ trace of this time says little about the steps that follow.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from teho.patterns import lazy_pattern
 from teho.profile.load import Loaded
 from teho.profile.spans import Span, Spans, union
 
 __all__ = ["Compiled", "compiled_of"]
 
-_XLA = re.compile(
+_XLA = lazy_pattern(
     r"^(PjRt\w*::Compile|PJRT_Client_Compile|HLO (Transforms|passes)|OptimizeHloModule"
     r"|CompileToBackendResult|CompileModuleToLlvmIr|CompileSingleModule|backend_compile|XlaCompil)"
 )
 """Events of the compiler in an XSpace: of OpenXLA, seen in traces of JAX 0.10 on an H200 and on
 CPUs."""
-_TORCH = re.compile(r"\(dynamo_timed\)$")
+_TORCH = lazy_pattern(r"\(dynamo_timed\)$")
 """Marks that PyTorch puts around each phase of `torch.compile` (`dynamo_timed`)."""
-_FUNCTION = re.compile(r"[(:](jit_?[^()]*|pmap[^()]*)\)?$")
+_FUNCTION = lazy_pattern(r"[(:](jit_?[^()]*|pmap[^()]*)\)?$")
 """The compiled function in the name of an event, such as `HLO Transforms:jit_train_step`."""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from teho.model.trace import Operator
+from teho.patterns import lazy_pattern
 from teho.profile.load import Loaded, Thread, Track
 from teho.profile.phases import optimizer_spans
 from teho.profile.spans import is_inside
@@ -24,7 +25,7 @@ _LIBRARIES = frozenset(
     }
 )  # fmt: skip
 """Packages whose functions are not the user's program."""
-_FRAME = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
+_FRAME = lazy_pattern(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
 
 
 class Launch(NamedTuple):

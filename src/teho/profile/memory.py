@@ -8,7 +8,6 @@ reported. So what was there before is not known.
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -17,6 +16,7 @@ from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
 from teho.model.trace_memory import MemoryOwner, MemoryPart, MemoryPhase, MemoryStep, MemoryUse
+from teho.patterns import lazy_pattern
 from teho.profile.allocations import CPU, Allocations, device_of
 from teho.profile.launches import Lines, around
 from teho.profile.load import Loaded, Thread, Track
@@ -27,7 +27,7 @@ __all__ = ["PHASES", "Peak", "memory_of", "moments_of", "peaks_of"]
 
 _NS = 1e9
 _COLUMNS = ("times", "addresses", "sizes", "totals", "reserved")
-_ONLY_ALLOCATES = re.compile(
+_ONLY_ALLOCATES = lazy_pattern(
     r"aten::(clone|contiguous|empty\w*|full\w*|new_\w+|ones\w*|resize_\w*|to|_to_copy|zeros\w*)"
 )
 """Operators whose names do not say what the memory is for."""

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from teho.model.trace_memory import MemoryPhase
+from teho.patterns import lazy_pattern
 from teho.profile.load import Loaded, Thread
 from teho.profile.spans import Span, Spans, is_inside, union
 
@@ -19,7 +20,7 @@ _DATA = "enumerate(DataLoader)#"
 _OPTIMIZER = "Optimizer.step#"
 _TO_DEVICE = frozenset({"aten::_to_copy", "aten::copy_", "aten::to"})
 """Operators that copy a tensor to a device, and allocate its memory there."""
-_FROM_HOST = re.compile(r"HtoD|HostToDevice", re.IGNORECASE)
+_FROM_HOST = lazy_pattern(r"HtoD|HostToDevice", re.IGNORECASE)
 
 
 class Phases:

@@ -14,6 +14,7 @@ from statistics import median
 from typing import NamedTuple
 
 from teho.model.trace import RankWait
+from teho.patterns import lazy_pattern
 from teho.profile.categories import category_of
 from teho.profile.device import Timeline, is_cpu_collective
 from teho.profile.launches import Launch
@@ -23,7 +24,7 @@ from teho.profile.spans import Span, Spans, length, subtracted, union
 __all__ = ["Collectives", "Windows", "collectives_of", "rank_waits"]
 
 _NS = 1e9
-_BETWEEN_TWO = re.compile("send|recv", re.IGNORECASE)
+_BETWEEN_TWO = lazy_pattern("send|recv", re.IGNORECASE)
 """Exchanges between two ranks: the n-th of one rank is not the n-th of another rank."""
 _DEVICE_COLLECTIVES = ("nccl:", "rccl:", "ucc:")
 _NO_STEP = -1

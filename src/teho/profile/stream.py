@@ -17,6 +17,7 @@ from typing import Any, Union
 import msgspec
 
 from teho.errors import DamagedError, InputError
+from teho.patterns import lazy_pattern
 
 __all__ = ["Arguments", "Event", "EventStream", "Number"]
 
@@ -28,16 +29,16 @@ _PIECE_BYTES = 1 << 20
 _LARGEST_BYTES = 64 << 20
 """Largest size of one event, or of one value outside of the events."""
 _GZIP = b"\x1f\x8b"
-_CUT = re.compile(rb"\}\s*,")
+_CUT = lazy_pattern(rb"\}\s*,")
 """The end of an object in a list; it may also be inside an event, or inside a text."""
 _TAIL_BYTES = 1 << 15
 """Size of the end of a piece in which cuts are searched."""
 _TRIES = 8
 """Number of cuts that are tried from the end of a piece."""
-_NOT_FINITE = re.compile(rb'(":\s*)(?:[-+]?(?:nan|inf|infinity))(?=\s*[,}])', re.IGNORECASE)
+_NOT_FINITE = lazy_pattern(rb'(":\s*)(?:[-+]?(?:nan|inf|infinity))(?=\s*[,}])', re.IGNORECASE)
 """Numbers that C++ writes, and that JSON does not allow."""
-_SPACE = re.compile(r"[\s,]*")
-_ENDS_VALUE = re.compile(r"\s*[,:}]")
+_SPACE = lazy_pattern(r"[\s,]*")
+_ENDS_VALUE = lazy_pattern(r"\s*[,:}]")
 _BLANK = b" \t\r\n"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from teho.model.trace import (
     Trace,
     mean_parts,
 )
+from teho.patterns import lazy_pattern
 from teho.process.parallel_map import parallel_map
 from teho.profile.categories import category_of, uses_tensor_cores
 from teho.profile.causes import causes_of
@@ -40,9 +40,9 @@ from teho.profile.xspace import is_xspace, load_xspace
 __all__ = ["read_trace", "read_traces", "trace_files"]
 
 _NS = 1e9
-_STEP = re.compile(r"ProfilerStep#(\d+)")
-_TRACE_FILE = re.compile(r"(\.json|\.xplane\.pb)(\.gz)?$")
-_TIME = re.compile(r"\.\d{10,}\.")
+_STEP = lazy_pattern(r"ProfilerStep#(\d+)")
+_TRACE_FILE = lazy_pattern(r"(\.json|\.xplane\.pb)(\.gz)?$")
+_TIME = lazy_pattern(r"\.\d{10,}\.")
 """Time in the name of a file."""
 _GRAPH_LAUNCHES = ("cudaGraphLaunch", "cuGraphLaunch", "hipGraphLaunch")
 

@@ -8,17 +8,17 @@ numbers of the fields are in `teho.profile.xplane`.
 from __future__ import annotations
 
 import gzip
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Union
 
 from teho.errors import DamagedError, InputError
+from teho.patterns import lazy_pattern
 from teho.profile.load import Loaded, Mark, Operators, Work
 
 __all__ = ["is_xspace", "load_xspace"]
 
-_GPU = re.compile(r"/device:GPU:(\d+)")
+_GPU = lazy_pattern(r"/device:GPU:(\d+)")
 _STREAM, _STEP = "Stream #", "ProfilerStep"
 _COPIES = ("memcpy", "memset")
 _PS_PER_NS = 1000

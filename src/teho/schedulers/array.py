@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from teho.model.job import Job, JobState, Submission
+from teho.patterns import lazy_pattern
 
 __all__ = ["NOWHERE", "count_tasks", "tasks_of", "with_missing"]
 
-_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
+_RANGE = lazy_pattern(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
 _MOST_TASKS = 100_000
 NOWHERE = "the job is neither in the queue nor (yet) in the accounting"
 """Why the state of a job, or of a task, is not known."""

@@ -10,6 +10,7 @@ import msgspec
 
 from teho.errors import RefusedError, SchedulerError
 from teho.model.cluster import Gpu, NodeKind, OtherGpus
+from teho.patterns import lazy_pattern
 from teho.schedulers.command import Completed, message_of
 from teho.units import mib_text
 
@@ -29,17 +30,17 @@ __all__ = [
     "size_gib",
 ]
 
-_SLICE = re.compile(
+_SLICE = lazy_pattern(
     r"(?:(?P<whole>.*?)[_.-])?(?:mig[_.-]?)?[1-8]g(?:\.(?P<gib>\d+)gb)?(?:\+.*)?", re.IGNORECASE
 )
-_WHOLE = re.compile(
+_WHOLE = lazy_pattern(
     r"(?:nvidia[_-])?(?:tesla[_-]|geforce[_-]|quadro[_-])?"
     r"(?:[kp]\d{2,4}|v100\w*|t4|[ab]\d{2,4}\w*|g?h\d{2,3}\w*|gb\d{2,3}\w*|l4|l40\w*|rtx\w*|gtx\w*|titan\w*)"
     r"(?:[_-](?:sxm\d?|pcie|nvl|\d+gb?|hbm\w*|ti|super|ada|pro|\d{4}\w*)*)*",
     re.IGNORECASE,
 )
 """Names of whole products. Any other name may be a slice."""
-_AMD = re.compile(r"mi\d{2,3}|amd|gfx\d+|radeon|instinct", re.IGNORECASE)
+_AMD = lazy_pattern(r"mi\d{2,3}|amd|gfx\d+|radeon|instinct", re.IGNORECASE)
 _LENGTHS = ((86400, "d"), (3600, "h"), (60, "min"))
 _TIMEOUT_S = 60.0
 """A busy scheduler needs time to list thousands of nodes."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from teho.errors import UnitError
+from teho.patterns import lazy_pattern
 from teho.schedulers.hostlist import is_number, qrsh_host
 from teho.units import parse_bytes
 
@@ -14,7 +15,7 @@ __all__ = ["TOO_LARGE", "Variables"]
 _MIB = 1024**2
 TOO_LARGE = 1 << 60
 """1 EiB: no node has it, and integers of file formats are limited."""
-_RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+_RANGE = lazy_pattern(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 
 
 class Variables:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Union
 
+from teho.patterns import lazy_pattern
+
 __all__ = ["advice_parts"]
 
-_PIECES = re.compile(r"`[^`]+`(?:; `[^`]+`)*")
+_PIECES = lazy_pattern(r"`[^`]+`(?:; `[^`]+`)*")
 """Code in backquotes; statements that belong together have `; ` between them."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from itertools import groupby
@@ -13,6 +12,7 @@ import msgspec
 from teho.model.document import Cell, Column, Table
 from teho.model.finding import Abstention, Certainty, Evidence, Finding, Lack, Moments
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 from teho.units import convert, format_quantity
 
 __all__ = [
@@ -71,7 +71,7 @@ SEVERITY_WORDS = {
     "good": "Good",
     "unknown": "Not judged",
 }
-_COMMAND = re.compile(
+_COMMAND = lazy_pattern(
     r"(#\$|#SBATCH|accelerate|bash|cat|cd|conda|cp|dcgmi|deepspeed|duckdb|export|find|git|head|lfs|"
     r"mamba|micromamba|module|mpirun|nsys|nvidia-smi|pip|py-spy|python3?|qdel|qstat|qsub|quota|rm|"
     r"rocm-smi|sacct|salloc|sbatch|scancel|scontrol|seff|sinfo|source|squeue|tar|timedatectl|"
@@ -79,7 +79,7 @@ _COMMAND = re.compile(
     r"teho(?! (?:compare|energy|launch|run|scale|tune)\b(?!.* -- ))) .+"
 )
 """A command, with the program that it starts."""
-_PLACEHOLDER = re.compile(r"…|\b(?:CMD|COMMAND|FILE|NAME|PID|TYPE)\b")
+_PLACEHOLDER = lazy_pattern(r"…|\b(?:CMD|COMMAND|FILE|NAME|PID|TYPE)\b")
 """A part of a command that the reader has to replace."""
 _WHY = {
     Reason.ABSENT: "this machine does not have this metric",
@@ -112,7 +112,7 @@ def not_judged(abstentions: Iterable[Abstention]) -> list[str]:
     ]
 
 
-_QUALIFIED = re.compile(r", (highest|mean|lowest)$")
+_QUALIFIED = lazy_pattern(r", (highest|mean|lowest)$")
 
 
 def _lacking(whats: Mapping[str, Iterable[str]]) -> str:

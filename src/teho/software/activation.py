@@ -10,12 +10,13 @@ import msgspec
 from teho.errors import InputError
 from teho.model.cluster import Cluster, Environments, Software
 from teho.model.software import Activation, EnvironmentPlan
+from teho.patterns import lazy_pattern
 from teho.schedulers.script.quoting import bash_word
 from teho.software.steps import conda_activation
 
 __all__ = ["activation_of"]
 
-_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*", re.ASCII)
+_NAME = lazy_pattern(r"[A-Za-z0-9_][\w.-]*", re.ASCII)
 
 
 def activation_of(text: str, cluster: Cluster) -> Software:

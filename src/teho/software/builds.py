@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from teho.model.software import Build, Framework, Package
+from teho.patterns import lazy_pattern
 from teho.software.drivers import numbers
 
 __all__ = ["build_of", "builds_of", "cudnn_of", "nccl_of", "runtime_of"]
@@ -21,19 +22,19 @@ _FRAMEWORKS: dict[str, Framework] = {
     "jaxlib": "jax", "cupy": "cupy", "cupy-core": "cupy",
 }  # fmt: skip
 """Name of a package in pip or conda -> the framework that it is, or is the compiled part of."""
-_CPU_NAMES = re.compile(r"(tensorflow|tf-nightly|pytorch)-(cpu|intel)(-aws)?")
-_CUPY = re.compile(r"cupy-(cuda|rocm)-?(\d[\dx-]*)")
-_PLUGIN = re.compile(r"jax-(cuda|rocm)(\d+)-(?:plugin|pjrt)")
+_CPU_NAMES = lazy_pattern(r"(tensorflow|tf-nightly|pytorch)-(cpu|intel)(-aws)?")
+_CUPY = lazy_pattern(r"cupy-(cuda|rocm)-?(\d[\dx-]*)")
+_PLUGIN = lazy_pattern(r"jax-(cuda|rocm)(\d+)-(?:plugin|pjrt)")
 # cuda120_py313, py3.11_cuda12.1_cudnn8, gpu_cuda118, cu126, cuda12.cudnn89
-_CUDA = re.compile(r"(?:^|[_.+-])cu(?:da)?_?(\d+(?:\.\d+)?)")
-_ROCM = re.compile(r"(?:^|[_.+-])(?:rocm|hip)_?(\d+(?:\.\d+)*)")
-_XPU = re.compile(r"(?:^|[_.+-])xpu(?:$|[_.+-])")
-_CPU = re.compile(r"(?:^|[_.+-])(?:cpu|mkl|eigen|openblas)(?:$|[_.+-])")
-_GPU = re.compile(r"(?:^|[_.+-])gpu(?:$|[_.+-])")
+_CUDA = lazy_pattern(r"(?:^|[_.+-])cu(?:da)?_?(\d+(?:\.\d+)?)")
+_ROCM = lazy_pattern(r"(?:^|[_.+-])(?:rocm|hip)_?(\d+(?:\.\d+)*)")
+_XPU = lazy_pattern(r"(?:^|[_.+-])xpu(?:$|[_.+-])")
+_CPU = lazy_pattern(r"(?:^|[_.+-])(?:cpu|mkl|eigen|openblas)(?:$|[_.+-])")
+_GPU = lazy_pattern(r"(?:^|[_.+-])gpu(?:$|[_.+-])")
 # From CUDA 13 on, the names of NVIDIA's wheels have no CUDA version.
-_RUNTIME = re.compile(r"nvidia-cuda-runtime(-cu\d+)?|cuda-version|cuda-cudart|cudatoolkit")
-_CUDNN = re.compile(r"nvidia-cudnn-cu\d+|cudnn|libcudnn")
-_NCCL = re.compile(r"nvidia-nccl-cu\d+|nccl")
+_RUNTIME = lazy_pattern(r"nvidia-cuda-runtime(-cu\d+)?|cuda-version|cuda-cudart|cudatoolkit")
+_CUDNN = lazy_pattern(r"nvidia-cudnn-cu\d+|cudnn|libcudnn")
+_NCCL = lazy_pattern(r"nvidia-nccl-cu\d+|nccl")
 
 
 def build_of(name: str, version: str, build: str = "", local: str = "") -> Build:

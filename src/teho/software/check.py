@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from teho.model.document import VerdictSeverity
 from teho.model.software import Build, Checked, Driver, Package, Problem
+from teho.patterns import lazy_pattern
 from teho.software.builds import builds_of, cudnn_of, nccl_of, runtime_of
 from teho.software.choose import TITLES, driver_runs
 from teho.software.drivers import cudnn_fits, lowest_driver, newest_cuda, numbers
@@ -17,7 +17,7 @@ from teho.units import counted
 
 __all__ = ["Target", "check", "verdict_of"]
 
-_PLUGIN = re.compile(r"jax-((?:cuda|rocm)\d+)-plugin")
+_PLUGIN = lazy_pattern(r"jax-((?:cuda|rocm)\d+)-plugin")
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):

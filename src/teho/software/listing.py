@@ -10,6 +10,7 @@ import msgspec
 
 from teho.errors import InputError
 from teho.model.software import Package
+from teho.patterns import lazy_pattern
 from teho.units import counted
 
 if sys.version_info >= (3, 11):
@@ -42,38 +43,38 @@ class _Form(NamedTuple):
 # Tried on each line in this order. The list has the form of most lines.
 _FORMS = (
     # URL/conda-forge/linux-64/pytorch-2.4.1-cuda120_py313h6ccb88c_302.conda#md5
-    _Form("conda explicit list", re.compile(
+    _Form("conda explicit list", lazy_pattern(
         rf"(?:- (?:conda|url): |url: )?(?:https?|file)://\S*/(?:linux-\w+|noarch|osx-\w+|win-\w+)/"
         rf"(?P<name>{_NAME})-(?P<version>[^-/]+)-(?P<build>[^-/]+)\.(?:conda|tar\.bz2)(?:#\S+)?"
     ), "conda"),
     # pytorch   conda-forge/linux-64::pytorch-2.4.1-cuda120_py313h6ccb88c_302
-    _Form("conda create", re.compile(
+    _Form("conda create", lazy_pattern(
         rf"\S+\s+(?:\S+\s+-->\s+)?[\w./-]+::"
         rf"(?P<name>{_NAME})-(?P<version>[^-\s]+)-(?P<build>[^-\s]+)\s*"
     ), "conda"),
     # + pytorch  2.4.1  cuda120_py313h6ccb88c_302  conda-forge  37MB
-    _Form("mamba create", re.compile(
+    _Form("mamba create", lazy_pattern(
         rf"\+ (?P<name>{_NAME})\s+(?P<version>{_VERSION})\s+(?P<build>{_BUILD})\s+\S+(?:\s+\S+)?"
     ), "conda"),
     # - pytorch=2.4.1=cuda120_py313h6ccb88c_302
-    _Form("conda export", re.compile(
+    _Form("conda export", lazy_pattern(
         rf"(?:- )?(?P<name>{_NAME})=(?P<version>{_VERSION})=(?P<build>{_BUILD})"
     ), "conda"),
     # torch==2.5.1+cu124 --hash=..., with markers behind a semicolon
-    _Form("pip freeze", re.compile(
+    _Form("pip freeze", lazy_pattern(
         rf"(?:- )?(?P<name>{_NAME})(?:\[[\w,.-]+\])?===?(?P<version>{_VERSION})"
         r"(?:\s*[;\\#].*|\s+--hash.*)?"
     ), "pip"),
     # torch @ file:///wheels/torch-2.9.0+computecanada-cp311-cp311-linux_x86_64.whl
-    _Form("pip freeze", re.compile(
+    _Form("pip freeze", lazy_pattern(
         rf"(?P<name>{_NAME}) @ \S*/[\w.]+-(?P<version>[0-9][^-/#]*)-[^/]*\.whl(?:#\S*)?"
     ), "pip"),
     # pytorch  2.4.1  cuda120_py313h6ccb88c_302  conda-forge, and of pip: torch  2.5.1  pypi_0  pypi
-    _Form("conda list", re.compile(
+    _Form("conda list", lazy_pattern(
         rf"(?P<name>{_NAME})\s+(?P<version>{_VERSION})\s+(?P<build>{_BUILD})(?:\s+(?P<channel>\S+))?"
     ), "conda"),
     # torch  2.5.1+cu124
-    _Form("pip list", re.compile(
+    _Form("pip list", lazy_pattern(
         rf"(?P<name>{_NAME})\s+(?P<version>{_VERSION})(?:\s+/\S+)?"
     ), "pip"),
 )  # fmt: skip

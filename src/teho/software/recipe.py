@@ -10,6 +10,7 @@ from teho.config.toml import did_you_mean
 from teho.errors import InputError
 from teho.model.cluster import Cluster, EnvironmentKind, Environments, Gpu, NodeKind, Software
 from teho.model.software import Driver, EnvironmentPlan, Proposal, Refused
+from teho.patterns import lazy_pattern
 from teho.software.check import Target
 from teho.software.choose import TITLES, SoftwareRequest, choose
 from teho.software.drivers import (
@@ -24,8 +25,8 @@ from teho.software.steps import Case, EnvironmentRequest, commands_for
 
 __all__ = ["EnvironmentRequest", "NothingFits", "plan_environment", "target_of"]
 
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
-_VERSION = re.compile(r"\d+(\.\d+)*")
+_NAME = lazy_pattern(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+_VERSION = lazy_pattern(r"\d+(\.\d+)*")
 
 
 class NothingFits(NamedTuple):

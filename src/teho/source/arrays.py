@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Sequence
 from typing import NamedTuple, Union
 
+from teho.patterns import lazy_pattern
 from teho.source.changes import named_values
 from teho.source.options.uses import name_of
 from teho.source.parsed import Assigned, Function, dotted_name
@@ -35,7 +35,7 @@ _GENERATORS = {
     "integers": 2, "randint": 2, "binomial": 2,
 }  # fmt: skip
 """Methods of random generators, and the position of the size among their arguments."""
-_RANDOM = re.compile(r"(^|_)(rng|rs|random_state|gen|generator)$")
+_RANDOM = lazy_pattern(r"(^|_)(rng|rs|random_state|gen|generator)$")
 """Names of attributes that usually are a generator of NumPy."""
 _SAME = frozenset(
     (

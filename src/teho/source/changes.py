@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from teho.patterns import lazy_pattern
 from teho.source.known import is_mutator, known
 from teho.source.parsed import COMPREHENSIONS, dotted_name, root_name
 from teho.source.program import Place, Program
@@ -20,7 +20,7 @@ _CHANGES_ARGUMENTS = frozenset(
     )
 )
 """Functions and methods that change their arguments."""
-_ONLY_READS = re.compile(
+_ONLY_READS = lazy_pattern(
     r"print|(.*\.)?(logging|logger|warnings|wandb|mlflow|plt|pyplot)\..*|"
     r".*\.(save\w*|dump\w*|write\w*|imwrite|imsave|imshow|plot\w*|assert_\w+|i?send\w*|export\w*)"
 )

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import ReopenedConnection
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.changes import named_values
 from teho.source.inputs import Inputs, Value
 from teho.source.parsed import Loop, dotted_name, root_name
@@ -23,7 +24,7 @@ from teho.source.stack import Level, levels_of
 
 __all__ = ["find_reopened", "opens_connection"]
 
-_OPENERS = re.compile(
+_OPENERS = lazy_pattern(
     r"asyncio\.(streams\.)?open_(unix_)?connection|socket\.create_connection"
     r"|(anyio|trio)\.(connect_tcp|connect_unix|open_tcp_stream|open_unix_socket)"
     r"|ftplib\.FTP(_TLS)?|(aio)?smtplib\.(SMTP|SMTP_SSL|LMTP)|imaplib\.IMAP4(_SSL)?|poplib\.POP3\w*"
@@ -38,7 +39,7 @@ _OPENERS = re.compile(
 """Functions of libraries that open a connection, and return it when it can be used."""
 _METHODS = frozenset(("create_connection", "create_unix_connection", "open_resource"))
 """Methods of event loops, and of PyVISA."""
-_CONNECTED = re.compile(
+_CONNECTED = lazy_pattern(
     r"socket\.socket|paramiko\.(\w+\.)?SSHClient|ftplib\.FTP(_TLS)?|pysftp\.\w+"
     r"|http\.client\.HTTPS?Connection|(asyncua|opcua)\.Client|pymodbus\.client\.\w+"
 )
@@ -46,7 +47,7 @@ _CONNECTED = re.compile(
 _BESIDES = frozenset(("ssl", "ssl_context", "context", "timeout", "loop", "limit", "cursorclass"))
 """Arguments that do not say which server, and which user, a connection is for."""
 _SET_UP = ("__init__", "__aenter__", "__enter__")
-_CLOSED = re.compile(r"HTTP/1\.0|connection: *close", re.IGNORECASE)
+_CLOSED = lazy_pattern(r"HTTP/1\.0|connection: *close", re.IGNORECASE)
 """A text with which a client asks a server to close the connection after the answer."""
 _READS = ("recv", "read")
 

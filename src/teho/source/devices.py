@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, Union
 
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Function, dotted_name, root_name
 from teho.source.program import Place, Program
 from teho.source.stack import Level, argument
@@ -17,20 +18,20 @@ Where = Union[Literal["device", "host"], None]
 """Where an array is; None: not known."""
 
 _TO_HOST = frozenset(("cpu", "numpy", "tolist", "item"))
-_HOST = re.compile(
+_HOST = lazy_pattern(
     r"(numpy|scipy|sklearn|pandas|cv2|PIL|skimage|imageio|math|random)\.|cupy\.asnumpy$"
     r"|jax\.device_get$|torch\.(from_numpy|load)$"
 )
-_DEVICE = re.compile(r"(cupy|cupyx|jax\.numpy|jax\.random|jax\.lax|jax\.nn)\.|jax\.device_put$")
-_MAKERS = re.compile(
+_DEVICE = lazy_pattern(r"(cupy|cupyx|jax\.numpy|jax\.random|jax\.lax|jax\.nn)\.|jax\.device_put$")
+_MAKERS = lazy_pattern(
     r"torch\.(tensor|as_tensor|zeros|ones|full|empty|rand|randn|randint|randperm|arange|linspace"
     r"|logspace|eye|normal)$"
 )
 """Functions that make a tensor in host memory if they get no `device`."""
-_ON_DEVICE = re.compile(r"dev|cuda|gpu|rank|accelerator", re.IGNORECASE)
+_ON_DEVICE = lazy_pattern(r"dev|cuda|gpu|rank|accelerator", re.IGNORECASE)
 _STEPS = frozenset(("training_step", "validation_step", "test_step", "predict_step", "forward"))
 """Methods of models that get their arrays on the device of the model."""
-_PARTS = re.compile(r"\.(chunk|split|tensor_split|hsplit|vsplit|array_split)$")
+_PARTS = lazy_pattern(r"\.(chunk|split|tensor_split|hsplit|vsplit|array_split)$")
 """Functions and methods that return several arrays."""
 _OF_MODELS = frozenset(
     (
@@ -38,7 +39,7 @@ _OF_MODELS = frozenset(
         *("children", "named_modules", "named_children", "items", "values", "keys"),
     )
 )
-_TYPE = re.compile(r"(torch|jnp|np|cp)\.\w+$|^'?float|^'?int")
+_TYPE = lazy_pattern(r"(torch|jnp|np|cp)\.\w+$|^'?float|^'?int")
 _DEEPEST = 30
 
 

@@ -11,12 +11,12 @@ in blocks, `await asyncio.gather(*block)`: the next block waits for the slowest 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from functools import partial
 
 from teho.model.in_source import InTurn
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.blocks import find_blocks
 from teho.source.changes import named_values
 from teho.source.connections import opens_connection
@@ -30,11 +30,11 @@ from teho.source.stack import Level, levels_of
 
 __all__ = ["find_in_turn"]
 
-_CLIENTS = re.compile(r"/(aiohttp|httpx|httpcore|aiobotocore|aioboto3|s3fs|gcsfs|adlfs)/")
+_CLIENTS = lazy_pattern(r"/(aiohttp|httpx|httpcore|aiobotocore|aioboto3|s3fs|gcsfs|adlfs)/")
 """Libraries that open several connections if several requests wait."""
 _MANY = 4
 """With this number of items, a loop waits several times."""
-_LOCKS = re.compile(r"(asyncio\.)?(locks\.)?(Lock\(\)|(Bounded)?Semaphore\((value=)?1\))")
+_LOCKS = lazy_pattern(r"(asyncio\.)?(locks\.)?(Lock\(\)|(Bounded)?Semaphore\((value=)?1\))")
 
 
 def find_in_turn(frames: Sequence[Frame], purity: Purity) -> InTurn | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterable, Sequence
 
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Assigned, Function
 from teho.source.program import Place
 from teho.source.purity import Purity
@@ -13,7 +13,7 @@ from teho.source.stack import Level
 
 __all__ = ["Items"]
 
-_MAY_BE_STREAM = re.compile("load|stream|iter|queue|gen|reader|batch|source|feed|env")
+_MAY_BE_STREAM = lazy_pattern("load|stream|iter|queue|gen|reader|batch|source|feed|env")
 """Names of objects that may give other items each time."""
 _COLLECTIONS = frozenset(
     ("range", "sorted", "list", "tuple", "set", "frozenset", "dict", "enumerate", "zip", "reversed")

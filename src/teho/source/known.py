@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from teho.config.toml import read_toml
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Function, root_name
 
 __all__ = [
@@ -28,18 +29,20 @@ __all__ = [
 
 _FILE = Path(__file__).with_name("known_functions.toml")
 _CACHES = frozenset(("lru_cache", "cache", "cached", "cached_property", "memoize", "memoized"))
-_HANDLES = re.compile(
+_HANDLES = lazy_pattern(
     r"(^|\.)(open\w*|File|ZipFile|\w*[rR]eader|Dataset|iterparse|BytesIO|StringIO|Fasta|"
     r"AlignmentFile)$"
 )
 """Functions whose result has a position that each call moves, such as a file's."""
-_STREAMS = re.compile(
+_STREAMS = lazy_pattern(
     r"((io|gzip|bz2|lzma|codecs|wave)\.)?open|os\.(fdopen|popen)|([\w.]*\.)?(\w*[rR]eader|iterparse|"
     r"BytesIO|StringIO|\w*TemporaryFile|islice|chain|cycle)|iter|map|filter|zip|enumerate|reversed"
 )
 """Functions whose result is read from a position on: a file or an iterator."""
 SEEDED = ("numpy.random.default_rng", "numpy.random.RandomState", "random.Random")
-_TRAINED = re.compile(r"\b(nn|keras|flax|equinox|haiku)\b|Parameter|Variable|requires_grad|Model\b")
+_TRAINED = lazy_pattern(
+    r"\b(nn|keras|flax|equinox|haiku)\b|Parameter|Variable|requires_grad|Model\b"
+)
 
 
 class _Functions(msgspec.Struct, forbid_unknown_fields=True):

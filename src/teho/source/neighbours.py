@@ -8,20 +8,20 @@ Jacobian are zero. The source shows it by shifted parts of one array, such as
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Union
 
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Function, root_name
 from teho.source.program import Place, Program
 
 __all__ = ["uses_only_neighbours"]
 
-_OF_ONE_AXIS = re.compile(
+_OF_ONE_AXIS = lazy_pattern(
     r"(nan)?(sum|mean|max|min|prod|median|std|var)|average|a(max|min)|any|all"
 )
 """Functions and methods that use all elements of an axis; without `axis`, all elements."""
-_OF_ALL = re.compile(
+_OF_ALL = lazy_pattern(
     r"v?dot|inner|outer|matmul|tensordot|einsum|trapz|trapezoid|simpson|cumsum|cumprod|cum\w*_\w+"
     r"|i?r?fft\w*|i?d[cs]t\w*|\w*solve\w*|norm|interp\w*|quantile|percentile|\w*convolve\w*"
     r"|correlate\w*|sort|argsort|searchsorted|lstsq|p?inv|\w*quad|[cp]dist|ptp|bincount|histogram"
@@ -33,7 +33,7 @@ _ONLY_SHAPE = frozenset(("shape", "size", "ndim", "dtype"))
 _RESHAPES = frozenset(
     ("reshape", "split", "array_split", "hsplit", "vsplit", "concatenate", "stack", "vstack")
 )
-_SPARSE = re.compile(r"scipy\.sparse\.(?!linalg)\w+")
+_SPARSE = lazy_pattern(r"scipy\.sparse\.(?!linalg)\w+")
 _LARGEST_SHIFT = 8
 _DEEPEST = 4
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from teho.model.in_source import ColumnFilter, MissingIndex
 from teho.model.stack import Frame, is_library
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.database.sql import read_query, read_subqueries
 from teho.source.database.tables import Tables
@@ -27,7 +27,7 @@ _METHODS = frozenset(
         *("read_sql_query", "read_database"),
     )
 )
-_ON_COLUMN = re.compile(
+_ON_COLUMN = lazy_pattern(
     r"""(?isx) \bwhere\b .*?
     (?P<call> \b(?: substr(?:ing)? | left | right | date | time | datetime | strftime | julianday
         | lower | upper | l?r?trim | cast | abs | round | year | month | day | date_trunc | to_char

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from teho.patterns import lazy_pattern
 from teho.source.constants import number_of
 from teho.source.parsed import dotted_name, root_name
 from teho.source.program import Place
@@ -21,7 +21,7 @@ MOST = 0.5
 _MOST_ITEMS = 10
 _UNKNOWN = 0.5
 """Assumed share of an iteration in a loop of unknown length: it has at least two."""
-_COUNTER = re.compile(
+_COUNTER = lazy_pattern(
     r"(^|_)(step|iter|iteration|it|epoch|batch_idx|batch_index|batch_nb|generation)s?$"
 )
 """Names of counters that a library, or another function, increases by one each time."""

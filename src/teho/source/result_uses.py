@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from teho.patterns import lazy_pattern
 from teho.source.changes import stored_or_named
 from teho.source.constants import number_of
 from teho.source.evaluations import evaluates
@@ -22,7 +22,7 @@ __all__ = ["Branch", "ResultUses", "Search"]
 _CONSUMERS = frozenset(
     ("list", "tuple", "set", "frozenset", "dict", "sum", "max", "min", "sorted", "any", "all")
 )
-_MAY_BE_STREAM = re.compile("load|stream|iter|queue|gen|reader|batch|source|feed|file|lines")
+_MAY_BE_STREAM = lazy_pattern("load|stream|iter|queue|gen|reader|batch|source|feed|file|lines")
 """Names of objects that may have fewer items after they were read."""
 
 

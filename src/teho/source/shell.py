@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from teho.model.run import ShellLoop
+from teho.patterns import lazy_pattern
 
 __all__ = ["shell_loops"]
 
@@ -22,16 +23,16 @@ _BUILT_IN = frozenset(
     )
 )  # fmt: skip
 """Commands that the shell executes itself, and its words."""
-_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|(?<![\w$])#[^\n]*", re.DOTALL)
-_HERE = re.compile(r"<<-?\s*[\\'\"]?(\w+)['\"]?[^\n]*\n.*?^\s*\1\s*$", re.DOTALL | re.MULTILINE)
-_ARITHMETIC = re.compile(r"\$?\(\((?:[^()]|\([^()]*\))*\)\)")
-_FUNCTION = re.compile(r"(?:^|\s)([\w-]+)\s*\(\)|\bfunction\s+([\w-]+)")
-_WORD = re.compile(r"(?:(?<=[\n;|&({`])|^|\b(?:do|then|else|in)\s)[ \t]*(while|until|for|done)\b")
-_COMMAND = re.compile(
+_QUOTED = lazy_pattern(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|(?<![\w$])#[^\n]*", re.DOTALL)
+_HERE = lazy_pattern(r"<<-?\s*[\\'\"]?(\w+)['\"]?[^\n]*\n.*?^\s*\1\s*$", re.DOTALL | re.MULTILINE)
+_ARITHMETIC = lazy_pattern(r"\$?\(\((?:[^()]|\([^()]*\))*\)\)")
+_FUNCTION = lazy_pattern(r"(?:^|\s)([\w-]+)\s*\(\)|\bfunction\s+([\w-]+)")
+_WORD = lazy_pattern(r"(?:(?<=[\n;|&({`])|^|\b(?:do|then|else|in)\s)[ \t]*(while|until|for|done)\b")
+_COMMAND = lazy_pattern(
     r"(?:[\n|;&(`]|^|\bdo\b)[ \t]*(?:(?:do|then|else|elif|if|while|until|time|!|\{)[ \t\n]+)*"
     r"(?:[A-Za-z_]\w*=[^\s$(]*[ \t]+)*([A-Za-z_./][\w./+-]*)(?![\w=(]*[=(])"
 )
-_DO = re.compile(r"\bdo\b")
+_DO = lazy_pattern(r"\bdo\b")
 _LONGEST = 64 * 1024
 _LONGEST_TEXT = 80
 _MOST_LOOPS, _MOST_COMMANDS = 16, 8

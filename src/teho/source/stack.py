@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
 from teho.model.stack import Frame, is_library
+from teho.patterns import lazy_pattern
 from teho.source.parsed import COMPREHENSIONS, Function, Loop, SourceFile, root_name
 from teho.source.program import Place, Program
 
 __all__ = ["TIMES", "Level", "argument", "levels_of"]
 
-TIMES = re.compile(r"\b(perf_counter|timeit|monotonic|process_time|time\.time|default_timer)\b")
+TIMES = lazy_pattern(r"\b(perf_counter|timeit|monotonic|process_time|time\.time|default_timer)\b")
 """Functions that a program calls to measure how long some code takes."""
 _CONTEXT_LINES = 2
 """Lines before and after a call in which its time is taken."""
 
-_NEXT = re.compile(r"(^|\.)(__next__|_next_data|_next_index)$")
+_NEXT = lazy_pattern(r"(^|\.)(__next__|_next_data|_next_index)$")
 """Functions of libraries that get the next item of a loop."""
-_CALLS_AGAIN = re.compile(
+_CALLS_AGAIN = lazy_pattern(
     r"/torch/utils/data/|/torch/nn/modules/module\.py|/datasets/\w+\.py|/tensorflow/python/"
     r"|/grain/|/scipy/(optimize|integrate)/|/pandas/core/|/multiprocessing/pool\.py"
     r"|/concurrent/futures/process\.py|/joblib/|/loky/|/lightning|/transformers/|/keras/"
 )
 """Libraries that call a function of the program again and again, such as for each sample."""
-_FORWARDS = re.compile(r"/torch/nn/(modules/module|parallel/distributed)\.py$")
+_FORWARDS = lazy_pattern(r"/torch/nn/(modules/module|parallel/distributed)\.py$")
 """Files whose functions give their arguments to `forward` as they are."""
-_INNER = re.compile(r"<(list|set|dict)comp>$|<genexpr>$|<lambda>$")
+_INNER = lazy_pattern(r"<(list|set|dict)comp>$|<genexpr>$|<lambda>$")
 
 
 class Level(NamedTuple):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+
+from teho.patterns import lazy_pattern
 
 __all__ = ["LONGEST_TEXT", "one_line"]
 
 LONGEST_TEXT = 400
 """Maximum number of characters of an expression or a line in a recording."""
-_AT_BRACKETS = re.compile(r"(?<=[(\[{]) |,? (?=[)\]}])")
+_AT_BRACKETS = lazy_pattern(r"(?<=[(\[{]) |,? (?=[)\]}])")
 
 
 def one_line(lines: Sequence[bytes]) -> str:

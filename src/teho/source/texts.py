@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
 
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Function
 
 __all__ = ["UNKNOWN", "made_text"]
@@ -14,8 +14,8 @@ UNKNOWN = "\0"
 _KEEP = frozenset(("text", "SQL", "dedent", "cleandoc", "strip", "str"))
 """Functions and methods whose result has the same text."""
 _DEEPEST = 6
-_PLACEHOLDER = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?[sdifgr]|%\(\w+\)[sdifgr]")
-_FIELD = re.compile(r"\{[^{}]*\}")
+_PLACEHOLDER = lazy_pattern(r"%[-+ #0]*\d*(?:\.\d+)?[sdifgr]|%\(\w+\)[sdifgr]")
+_FIELD = lazy_pattern(r"\{[^{}]*\}")
 
 
 def made_text(node: ast.expr, function: Function, depth: int = 0) -> str:

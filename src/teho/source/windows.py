@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Function, dotted_name
 
 __all__ = ["is_window"]
 
-_BORDER = re.compile("pad|margin|border|halo|ghost|edge|offset|delay|trim|burn|warm|skip|lag")
+_BORDER = lazy_pattern("pad|margin|border|halo|ghost|edge|offset|delay|trim|burn|warm|skip|lag")
 """Names of places at which almost the whole array begins."""
 _SHAPES = frozenset(("shape", "size", "ndim"))
 

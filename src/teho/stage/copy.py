@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from teho.errors import InputError, TehoError
+from teho.patterns import lazy_pattern
 from teho.stage.archive import Archive
 from teho.stage.machine import Machine, as_bytes, problem_of, shown
 from teho.stage.plan import Entry
@@ -25,7 +26,7 @@ _OPTIONS = (
     "--links", "--times", "--omit-dir-times", "--executability",
     f"--partial-dir={PART}", "--no-implied-dirs", "--from0", "--files-from=-", "--protect-args",
 )  # fmt: skip
-_DONE = re.compile(rb"\s*([\d,.]+)\s+\d+%")
+_DONE = lazy_pattern(rb"\s*([\d,.]+)\s+\d+%")
 _END_S = 10.0
 _SEND_BYTES = 1 << 20
 _PARTLY = (23, 24)

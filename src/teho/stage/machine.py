@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from teho.errors import InputError, TehoError
+from teho.patterns import lazy_pattern
 from teho.stage.side import READY
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _REMOTE = (
     "exec sh -c 'for p in python3 /usr/libexec/platform-python python; do "
     f'if command -v $p >/dev/null 2>&1; then exec $p -c "{_START}"; fi; done; exit {_NO_PYTHON}\''
 )
-_HOST = re.compile(
+_HOST = lazy_pattern(
     r"(?P<host>(?:[^/:@\s]+@)?(?:\[[0-9A-Fa-f:.%]+\]|[^/:@\s]+)):(?P<path>.*)", re.DOTALL
 )
 _CONNECT_S = 15

@@ -20,6 +20,7 @@ from teho.errors import RecordingError, RunNotFoundError
 from teho.model.job import Submission
 from teho.model.listed_run import Judged
 from teho.model.run import Node, Run, RunState
+from teho.patterns import lazy_pattern
 from teho.store.index_file import Indexed, IndexFile, indexed
 from teho.store.layout import is_ours, is_run_id, replace_file, run_file, runs_directory
 from teho.store.read import read_run, run_state, unreadable
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 _CLOCKS_DIFFER = timedelta(minutes=2)
-_JOB_ID = re.compile(r"\d{1,15}([_.]\d{1,9})?", re.ASCII)
+_JOB_ID = lazy_pattern(r"\d{1,15}([_.]\d{1,9})?", re.ASCII)
 """`4711`, or an array's task: `4711_3` (Slurm) or `4711.3` (Grid Engine)."""
 _STAMP_LENGTH = len("20261120-101944")
 

@@ -26,6 +26,8 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+from teho.patterns import lazy_pattern
+
 __all__ = [
     "NODES",
     "SHARED_PARTS",
@@ -63,8 +65,8 @@ TRACE_ENDINGS = (".json", ".xplane.pb")
 SHARED_PARTS = (_RUN, NODES, TASKS, _SAMPLES, _LIVE, _PROBE)
 """Files and folders of a recording that other people may get: not the output, which can have
 secrets, and not the leases, which have tokens."""
-_SAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]+", re.ASCII)
+_SAFE = lazy_pattern(r"[^A-Za-z0-9._-]+")
+_RUN_ID = lazy_pattern(r"\d{8}-\d{6}-[A-Za-z0-9._-]+", re.ASCII)
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without i, l, o, 0, 1, which look alike
 
 

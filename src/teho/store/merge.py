@@ -7,7 +7,6 @@ of them have the same step key.
 from __future__ import annotations
 
 import filecmp
-import re
 import shutil
 from collections.abc import Hashable, Iterable, Sequence
 from datetime import datetime
@@ -18,6 +17,7 @@ import msgspec
 
 from teho.errors import RecordingError
 from teho.model.run import Node, Run, RunState, Step, Task
+from teho.patterns import lazy_pattern
 from teho.store.layout import (
     live_parts,
     new_run_id,
@@ -35,7 +35,7 @@ from teho.store.steps import create_step_directory
 
 __all__ = ["merge_parts"]
 
-_LABEL = re.compile(r"\d{8}-\d{6}-(.+)-[a-z0-9]{4}")
+_LABEL = lazy_pattern(r"\d{8}-\d{6}-(.+)-[a-z0-9]{4}")
 _Noun = TypeVar("_Noun", Node, Task)
 
 

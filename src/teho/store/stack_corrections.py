@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from teho.model.stack import Frame, Seen, State
+from teho.patterns import lazy_pattern
 from teho.store.slices import Slice, changed, entries, split
 
 __all__ = ["corrected"]
@@ -21,7 +21,7 @@ _LEAST_RUNNING = 0.1
 """Share of the running time: a line with less shows little about changes of the core."""
 _LEAST_QUEUED = 0.02
 """Share of the time in which a thread could run: less is not shown."""
-_CALL = re.compile(r"[(@]")
+_CALL = lazy_pattern(r"[(@]")
 """Found in the text of a call, or of a product of matrices."""
 
 _Line = tuple[str, int]

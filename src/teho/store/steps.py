@@ -9,10 +9,10 @@ file systems. Readers need only a directory entry, not the content of a file.
 from __future__ import annotations
 
 import contextlib
-import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from teho.patterns import lazy_pattern
 from teho.store.layout import replace_file, run_file, runs_directory, safe_name
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "write_missing_description",
 ]
 
-_STAMP = re.compile(r"(\d{8}-\d{6})-")
+_STAMP = lazy_pattern(r"(\d{8}-\d{6})-")
 _SAME_STEP = timedelta(hours=1)
 """All tasks of a step start together. Years later the scheduler uses its number again."""
 

@@ -6,13 +6,13 @@ types of parameters and of templates are left out.
 
 from __future__ import annotations
 
-import re
+from teho.patterns import lazy_pattern
 
 __all__ = ["readable_name"]
 
 _LONGEST = 80
-_NESTED = re.compile(r"_ZN[VKr]*[RO]?")
-_LENGTH = re.compile(r"\d+")
+_NESTED = lazy_pattern(r"_ZN[VKr]*[RO]?")
+_LENGTH = lazy_pattern(r"\d+")
 _CALLS = {
     "_Znwm": "operator new",
     "_Znam": "operator new[]",
@@ -30,7 +30,7 @@ _STANDARD = {
 }
 """Names of the standard library that are abbreviated."""
 _OPERATORS = {"ls": "operator<<", "rs": "operator>>", "cl": "operator()", "ix": "operator[]"}
-_ADDED = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv)(?:\.\d+)*)+$|@.*$")
+_ADDED = lazy_pattern(r"(?:\.(?:constprop|isra|part|cold|lto_priv)(?:\.\d+)*)+$|@.*$")
 """What a compiler or linker adds to a name."""
 
 

@@ -13,6 +13,7 @@ import struct
 from pathlib import Path
 
 from teho.model.stack import State
+from teho.patterns import lazy_pattern
 from teho.unwind.memory import Memory, UnwindError, read_file
 
 __all__ = ["Waits", "times_in"]
@@ -54,9 +55,9 @@ _NO_LIMIT = 1 << 31
 _POLLED = struct.Struct("<ihh")
 _MOST_POLLED = 8
 _MOST_THREADS = 32
-_DEVICES = re.compile(r"/dev/(nvidia|kfd|dri/|accel|davinci)")
+_DEVICES = lazy_pattern(r"/dev/(nvidia|kfd|dri/|accel|davinci)")
 _MOST_SOCKETS = 10_000
-_WATCHED = re.compile(rb"^tfd:\s*(\d+)", re.MULTILINE)
+_WATCHED = lazy_pattern(rb"^tfd:\s*(\d+)", re.MULTILINE)
 
 
 class Waits:

@@ -8,13 +8,14 @@ from teho.devices.amd.files import FOR_GOOD, why_missing
 from teho.devices.procfile import slurp
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 
 __all__ = ["MemoryErrors"]
 
 _METRICS = ("gpu_ecc_corrected", "gpu_ecc_uncorrected")
 _EVERY = 60
 """Samples between two readings, because the driver asks all memory channels each time."""
-_COUNT = re.compile(rb"^(ue|ce): (\d{1,18})$", re.MULTILINE)
+_COUNT = lazy_pattern(rb"^(ue|ce): (\d{1,18})$", re.MULTILINE)
 
 
 class MemoryErrors:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from teho.devices.procfile import read_text
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "FOR_GOOD",
@@ -26,8 +27,8 @@ _REASONS = {
     errno.EPERM: Reason.FORBIDDEN,
     errno.EOPNOTSUPP: Reason.UNSUPPORTED,
 }
-_HEXADECIMAL = re.compile(r"(0x)?[0-9a-fA-F]{1,16}")
-_PROPERTY = re.compile(r"^(\w+) (\d{1,20})$", re.MULTILINE)
+_HEXADECIMAL = lazy_pattern(r"(0x)?[0-9a-fA-F]{1,16}")
+_PROPERTY = lazy_pattern(r"^(\w+) (\d{1,20})$", re.MULTILINE)
 
 
 def hexadecimal_in(path: str) -> int:

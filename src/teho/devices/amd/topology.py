@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from teho.devices.amd.files import hexadecimal_in, properties_in
 from teho.devices.procfile import names_in, optional_number, read_text
 from teho.model.device import Device, DeviceFact
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 
 __all__ = ["AmdGpu", "all_gpus", "amd_cards", "find_amd_gpus", "versions"]
 
@@ -34,7 +34,7 @@ _WITH_CPU = frozenset({0x74A0})
 """PCI device ids of packages whose power and energy include their CPU cores
 (`SocketPower` and `SocketEnergyAcc` in amdgpu's smu_v13_0_6_pmfw.h)."""
 
-_CARD = re.compile(r"card\d+")
+_CARD = lazy_pattern(r"card\d+")
 _DRIVER, _ROCM = "sys/module/amdgpu/version", "opt/rocm/.info/version"
 _NO_COMPUTE_MODE = Missing(Reason.UNSUPPORTED, "AMD GPUs have no compute mode")
 

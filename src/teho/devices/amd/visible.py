@@ -5,17 +5,17 @@ Sources: ROCR-Runtime, `amd_filter_device.cpp`; ROCm CLR, `rocdevice.cpp` and `f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
 from teho.devices.visible import Visible, all_of_job, device_at, named_by_prefix, selected
 from teho.model.device import Device
+from teho.patterns import lazy_pattern
 
 __all__ = ["visible_rocm"]
 
-_NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
-_PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+_NUMBER = lazy_pattern(r"[+-]?[0-9]{1,9}")
+_PLAIN_NUMBER = lazy_pattern(r"0|[1-9][0-9]{0,8}")
 
 
 def visible_rocm(environment: Mapping[str, str], devices: Sequence[Device]) -> Visible:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -30,6 +29,7 @@ from teho.devices.dcgm.fields import (
 from teho.errors import DeviceError
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 from teho.process.child import spawn_with_pipe, wait_for_exit
 
 __all__ = ["DcgmMonitor"]
@@ -40,11 +40,11 @@ _SILENT_S = 10.0
 """Rows come every second. A GPU's first rows are N/A until the hardware has counted."""
 _END_S = 1.0
 
-_CELLS = re.compile(r"\| *(\d*) *\|([^|]*)\|")
-_UUID = re.compile(r"Device UUID: *(\S+)")
-_GPU = re.compile(r"GPU (GPU-\S+) \(EntityID: (\d+)\)")
-_INSTANCE = re.compile(r"-> I \d+/(\d+) *\| *GPU Instance \(EntityID: (\d+)\)")
-_ROW = re.compile(r"\s*(GPU|GPU-I) (\d+)\s+(\S.*)")
+_CELLS = lazy_pattern(r"\| *(\d*) *\|([^|]*)\|")
+_UUID = lazy_pattern(r"Device UUID: *(\S+)")
+_GPU = lazy_pattern(r"GPU (GPU-\S+) \(EntityID: (\d+)\)")
+_INSTANCE = lazy_pattern(r"-> I \d+/(\d+) *\| *GPU Instance \(EntityID: (\d+)\)")
+_ROW = lazy_pattern(r"\s*(GPU|GPU-I) (\d+)\s+(\S.*)")
 _TWO_PASSES = "single pass"
 """Words of DCGM_ST_PROFILING_MULTI_PASS: more fields than the hardware counts at once."""
 _NOT_REQUESTED = Missing(

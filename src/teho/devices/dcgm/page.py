@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import re
 import threading
 import time
 from collections.abc import Collection, Mapping
@@ -20,6 +19,7 @@ from teho.devices.dcgm.fields import FIELDS, METRICS, Entity, value_of
 from teho.errors import DeviceError
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 
 __all__ = ["DcgmPage"]
 
@@ -35,8 +35,8 @@ _STALE_S = 90.0
 """Three times the exporter's default interval."""
 _MOST_BYTES = 8 << 20
 
-_LINE = re.compile(r"(DCGM_FI_PROF_\w+)\{(.*)\}\s+(\S+)(?:\s+(-?\d+))?\s*")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_LINE = lazy_pattern(r"(DCGM_FI_PROF_\w+)\{(.*)\}\s+(\S+)(?:\s+(-?\d+))?\s*")
+_LABEL = lazy_pattern(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _BY_NAME = {field.name: field for field in FIELDS}
 
 _Figures = dict[Entity, dict[str, Reading]]

@@ -8,7 +8,6 @@ say to which card they belong. The GPUs have their own counters.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
@@ -16,6 +15,7 @@ from time import monotonic
 from teho.devices.host.part import Part
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 
 __all__ = ["PmCounters"]
 
@@ -25,7 +25,7 @@ _FILES = {
     "cpu_energy_j": ("cpu_energy", b"J"),
     "memory_energy_j": ("memory_energy", b"J"),
 }
-_ANSWER = re.compile(rb"(\d{1,18}) ([JW])(?: \d{1,20} us)?\s*")
+_ANSWER = lazy_pattern(rb"(\d{1,18}) ([JW])(?: \d{1,20} us)?\s*")
 """Early systems write no time stamp."""
 
 _STALE_S = 2.0

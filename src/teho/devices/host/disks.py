@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from teho.devices.host.part import Part, Traffic
 from teho.devices.procfile import names_in
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 
 __all__ = ["Disks"]
 
 # The kernel counts sectors of 512 bytes for all disks.
 _SECTOR_BYTES = 512
 # Files and memory as disks, and disks that consist of other disks.
-_NOT_A_DISK = re.compile(r"(loop|ram|zram|dm-|md|sr|fd)\d.*")
-_NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
+_NOT_A_DISK = lazy_pattern(r"(loop|ram|zram|dm-|md|sr|fd)\d.*")
+_NVME_PATH = lazy_pattern(r"(nvme\d+)c\d+(n\d+)")
 
 
 class Disks(Part):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
@@ -11,6 +10,7 @@ from teho.devices.host.part import Part
 from teho.devices.procfile import ProcFile, names_in, read_text
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
+from teho.patterns import lazy_pattern
 
 __all__ = ["HostEnergy", "open_host_energy"]
 
@@ -18,7 +18,7 @@ _METRICS = ("cpu_energy_j", "memory_energy_j", "node_energy_j", "node_power_w")
 
 # Packages and their parts (Documentation/power/powercap). `intel-rapl-mmio` has the same counters
 # again, and does not match.
-_ZONE = re.compile(r"intel-rapl:\d+(:\d+)?")
+_ZONE = lazy_pattern(r"intel-rapl:\d+(:\d+)?")
 
 _PACKAGE_MOST_W = 1000.0
 """No processor draws more: the largest have a limit of 500 W (AMD EPYC 9965)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,11 +10,12 @@ from typing import NamedTuple
 from teho.devices.host.procstat import UNREADABLE
 from teho.devices.procfile import slurp
 from teho.model.device import Reading
+from teho.patterns import lazy_pattern
 
 __all__ = ["OpenMpThreads"]
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_LIBRARIES = re.compile(rb"/lib(gomp|omp|iomp5|nvomp)[^/\n]*\.so")
+_LIBRARIES = lazy_pattern(rb"/lib(gomp|omp|iomp5|nvomp)[^/\n]*\.so")
 """OpenMP of GCC, LLVM, Intel and NVIDIA."""
 
 _Ticks = Mapping[str, int]

@@ -6,15 +6,15 @@ an index like `strtoul`, and shows no GPU if an entry occurs twice. PyTorch coun
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from teho.devices.visible import Visible, all_of_job, device_at, named_by_prefix, selected
 from teho.model.device import Device
+from teho.patterns import lazy_pattern
 
 __all__ = ["visible_cuda"]
 
-_LEADING_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,9}")
+_LEADING_NUMBER = lazy_pattern(r"\s*[+-]?[0-9]{1,9}")
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 

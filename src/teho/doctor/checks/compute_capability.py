@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from teho.doctor.outcome import (
@@ -19,6 +18,7 @@ from teho.doctor.snapshot import FrameworkReport, Python, Snapshot
 from teho.explain.wording import joined
 from teho.model.doctor import Symptom
 from teho.model.software import Build
+from teho.patterns import lazy_pattern
 from teho.software.drivers import capability_of, numbers
 from teho.software.releases import supports
 
@@ -27,7 +27,7 @@ __all__ = ["ABOUT", "DECISIVE", "check"]
 ABOUT = "GPUs that the frameworks' kernels were compiled for"
 DECISIVE = True
 
-_CODE = re.compile(r"(sm|compute)_(\d+)(\d)[a-z]?")
+_CODE = lazy_pattern(r"(sm|compute)_(\d+)(\d)[a-z]?")
 
 
 @needs_python

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -18,6 +17,7 @@ from teho.model.accounted import AccountedJob
 from teho.model.digest import Amounts, Change, Digest, Ending, Person, WasteOfKind
 from teho.model.job import JobState
 from teho.model.member import GpuNodes
+from teho.patterns import lazy_pattern
 from teho.schedulers.registry import scheduler_or_none
 
 __all__ = ["digest_of"]
@@ -315,7 +315,7 @@ class _Period:
             )
 
 
-_NUMBERS = re.compile(r"\d+")
+_NUMBERS = lazy_pattern(r"\d+")
 
 
 def _stem(name: str) -> str:

@@ -11,6 +11,7 @@ from teho.explain.shared_thresholds import DIGEST
 from teho.explain.waste.use import JobUse
 from teho.model.digest import Amounts
 from teho.model.finding import Threshold
+from teho.patterns import lazy_pattern
 from teho.schedulers.advice import Advice
 from teho.units import GIB
 
@@ -123,7 +124,7 @@ def is_short(use: JobUse, limits: Limits) -> bool:
     return use.hours * 3600 < limits.elapsed_min_s
 
 
-_INTERACTIVE = re.compile(
+_INTERACTIVE = lazy_pattern(
     r"interactive|bash|sh|zsh|sys/dashboard/.*|ondemand/.*|.*jupyter.*|spawner-.*", re.IGNORECASE
 )
 """Names of jobs that `srun --pty bash`, `salloc`, Open OnDemand and JupyterHub start."""

@@ -7,7 +7,6 @@ tables of `nsys stats` have sums, and no times. Source: NVIDIA's Post-Collection
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
@@ -16,17 +15,20 @@ from teho.jobs.cells import csv_cells
 from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.kernel_times import KERNELS_NOTE, Span, add_busy
 from teho.jobs.log import Log, Source
+from teho.patterns import lazy_pattern
 
 __all__ = ["IMPORTER"]
 
 _TOOL = "nsys stats"
 _TABLE = "`nsys stats --report cuda_gpu_trace --format csv REPORT.nsys-rep`"
 _DEVICE, _NAME = "Device", "Name"
-_TIMED = re.compile(r"(Start|Duration) \((ns|us|µs|ms|s)(?:ec)?\)")
+_TIMED = lazy_pattern(r"(Start|Duration) \((ns|us|µs|ms|s)(?:ec)?\)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
-_GPU = re.compile(r"(.*\S)\s*\((\d+)\)")
-_HEADING = re.compile(r"\s*\*\* .+ \((\w+)\):\s*")
-_OTHER = re.compile(r"Time \(%\)[,\s]+Total Time|Total \(MB\)[,\s]+Count|Start \((?:ns|us|ms|s)\)")
+_GPU = lazy_pattern(r"(.*\S)\s*\((\d+)\)")
+_HEADING = lazy_pattern(r"\s*\*\* .+ \((\w+)\):\s*")
+_OTHER = lazy_pattern(
+    r"Time \(%\)[,\s]+Total Time|Total \(MB\)[,\s]+Count|Start \((?:ns|us|ms|s)\)"
+)
 _COPIES = ("[CUDA memcpy", "[CUDA memset")
 
 

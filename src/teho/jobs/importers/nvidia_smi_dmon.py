@@ -13,6 +13,7 @@ from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.log import Log, Sample, Source
 from teho.jobs.moments import moment_of
 from teho.jobs.rows import read_rows
+from teho.patterns import lazy_pattern
 
 __all__ = ["IMPORTER"]
 
@@ -37,8 +38,8 @@ _METRICS: Metrics = {
 `pviol` and `tviol` are not here: drivers print them as percent, or only as 0 and 1.
 """
 _GPU, _DATE, _TIME = "gpu", "date", "time"
-_SPLIT = re.compile(r"[,\s]+")
-_HEAD = re.compile(r"#\s*(?:date|time|gpu)[,\s].*", re.IGNORECASE)
+_SPLIT = lazy_pattern(r"[,\s]+")
+_HEAD = lazy_pattern(r"#\s*(?:date|time|gpu)[,\s].*", re.IGNORECASE)
 
 
 class NvidiaSmiDmon(Importer):

@@ -17,6 +17,7 @@ from teho.jobs.log import GpuFacts, Log, Sample, Source, Value
 from teho.jobs.moments import moment_of
 from teho.jobs.positions import positions_by_time
 from teho.model.missing import Missing
+from teho.patterns import lazy_pattern
 
 __all__ = ["IMPORTER"]
 
@@ -42,7 +43,7 @@ _METRICS: Metrics = {
     "ecc.errors.uncorrected.aggregate.total": ("gpu_ecc_uncorrected", 1.0),
     "ecc.errors.uncorrected.volatile.total": ("gpu_ecc_uncorrected", 1.0),
 }
-_REASON_COLUMN = re.compile(r"clocks_(?:throttle|event)_reasons\.(\w+)")
+_REASON_COLUMN = lazy_pattern(r"clocks_(?:throttle|event)_reasons\.(\w+)")
 _REASONS = {
     "sw_thermal_slowdown": "gpu_thermal_throttle_percent",
     "hw_thermal_slowdown": "gpu_thermal_throttle_percent",
@@ -57,12 +58,12 @@ _IDENTITY = frozenset(
     {"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu_serial", "serial"}
 )
 _FACTS = frozenset({"name", "gpu_name", "memory.total", "power.limit", "enforced.power.limit"})
-_WORD = re.compile(r"[a-z][a-z0-9_. -]*(?:\s*\[[^\]]*\])?")
+_WORD = lazy_pattern(r"[a-z][a-z0-9_. -]*(?:\s*\[[^\]]*\])?")
 _SEPARATORS = (", ", ",", ";", "\t")
-_CELLS = re.compile(r"[,;\t]")
-_VALUE = re.compile(r"\d+(?:\.\d+)?\s*(?:%|MHz|MiB|W)?", re.ASCII)
+_CELLS = lazy_pattern(r"[,;\t]")
+_VALUE = lazy_pattern(r"\d+(?:\.\d+)?\s*(?:%|MHz|MiB|W)?", re.ASCII)
 """A cell such as `37 %` or `412.5`."""
-_TEXT = re.compile(r"[\w.:/\[\]-]+(?: [\w.:/\[\]-]+){0,5}")
+_TEXT = lazy_pattern(r"[\w.:/\[\]-]+(?: [\w.:/\[\]-]+){0,5}")
 """A cell such as `[N/A]`, a time or the name of a GPU: a few words."""
 
 

@@ -5,7 +5,6 @@ The names of the values are those that `rocm_smi.py` of ROCm prints; they change
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.json_stream import Piece, line_of_piece, pieces_of
 from teho.jobs.log import Log, Sample, Source
 from teho.jobs.rows import read_rows
+from teho.patterns import lazy_pattern
 
 __all__ = ["IMPORTER"]
 
@@ -35,7 +35,7 @@ _NAMES = ("Card series", "Card Series", "Card model", "Card Model")
 _TOTAL, _LIMIT = "VRAM Total Memory (B)", "Max Graphics Package Power (W)"
 _UUID, _BUS, _CHIP = "Unique ID", "PCI Bus", "GFX Version"
 _USED = frozenset({*_METRICS, *_NAMES, _TOTAL, _LIMIT, _UUID, _BUS, _CHIP})
-_CARD = re.compile(r"card(\d+)")
+_CARD = lazy_pattern(r"card(\d+)")
 
 
 class RocmSmi(Importer):

@@ -15,6 +15,7 @@ from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.json_stream import pieces_of
 from teho.jobs.log import Log, Sample, Source
 from teho.jobs.moments import moment_of
+from teho.patterns import lazy_pattern
 
 __all__ = ["IMPORTER"]
 
@@ -34,7 +35,7 @@ _METRICS: Metrics = {
 }
 _OF_AMD = frozenset({"memoryReadWriteActivity", "memoryOverDrive"})
 _LIMIT = "enforcedPowerLimitWatts"
-_NAME = re.compile(r"(?:system[./])?gpu\.(\d+)\.(\w+)")
+_NAME = lazy_pattern(r"(?:system[./])?gpu\.(\d+)\.(\w+)")
 _TIME = "_timestamp"
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from teho.model.accounted import AccountedJob
 from teho.model.job import Job
+from teho.patterns import lazy_pattern
 from teho.schedulers.backend import History, Query, Selection
 from teho.schedulers.command import Completed, accepted
 from teho.schedulers.grid_engine import text as texts
@@ -17,7 +18,7 @@ __all__ = ["NOT_THERE", "history_of_job", "history_since", "read_jobs"]
 
 NOT_THERE = ("not found", "do not exist", "does not exist")
 """Parts of messages for an unknown job. The exit code is then 1."""
-_JOB = re.compile(r"(\d+)(?:[._](\d+))?", re.ASCII)
+_JOB = lazy_pattern(r"(\d+)(?:[._](\d+))?", re.ASCII)
 # A local time is ambiguous for one hour when the clocks are set back.
 _CLOCK_CHANGE = timedelta(hours=1)
 _NO_WORD = frozenset({"NONE", "UNKNOWN"})

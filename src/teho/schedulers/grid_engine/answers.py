@@ -11,6 +11,7 @@ import re
 import msgspec
 
 from teho.errors import RefusedError
+from teho.patterns import lazy_pattern
 from teho.schedulers.inventory import Ask, answer_of
 
 __all__ = [
@@ -23,9 +24,9 @@ __all__ = [
     "settings_of",
 ]
 
-_OVERRIDE = re.compile(r",?\[([^=\]]+)=([^\]]*)\]")
-_RULE = re.compile(r"(?:name\s+\S+\s+)?(?P<filters>.*?)\s*\bto\s+(?P<limits>\S.*)", re.DOTALL)
-_FILTER = re.compile(r"\b(users|projects|pes|queues|hosts)\s+(\{[^}]*\}|\S+(?:\s*,\s*\S+)*)")
+_OVERRIDE = lazy_pattern(r",?\[([^=\]]+)=([^\]]*)\]")
+_RULE = lazy_pattern(r"(?:name\s+\S+\s+)?(?P<filters>.*?)\s*\bto\s+(?P<limits>\S.*)", re.DOTALL)
+_FILTER = lazy_pattern(r"\b(users|projects|pes|queues|hosts)\s+(\{[^}]*\}|\S+(?:\s*,\s*\S+)*)")
 
 Settings = dict[str, str]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from teho.errors import RefusedError
 from teho.model.accounted import AccountedJob
 from teho.model.job import Job, Submission
+from teho.patterns import lazy_pattern
 from teho.schedulers.backend import Backend, History, Query, Selection, UseNow
 from teho.schedulers.command import Completed, accepted, message_of
 from teho.schedulers.grid_engine import text as texts
@@ -23,14 +24,14 @@ __all__ = ["GridEngine"]
 # Messages of qsub if it, or qmaster, certainly did not take the job (msg_qmaster.h,
 # msg_common.h). The messages of a verifier are not known. After a connection error there may be
 # a job.
-_REFUSED = re.compile(
+_REFUSED = lazy_pattern(
     r"^(?:Unable to run job: )?(?:error: )?(?:job (?:\d+ was )?rejected|denied: |no suitable queues"
     r"|unknown resource |JSV (?:\".*\" |temporarily )?rejected|verification: no suitable"
     r"|Unable to read script file|qsub: (?:ERROR! |invalid option|Unknown option)|ERROR! )",
     re.MULTILINE | re.IGNORECASE,
 )
-_BEFORE_REASON = re.compile(r"^(?:Unable to run job: )?(?:Job \d+ )?")
-_NO_REASON = re.compile(r"hard queue list|^verification:|^Exiting")
+_BEFORE_REASON = lazy_pattern(r"^(?:Unable to run job: )?(?:Job \d+ )?")
+_NO_REASON = lazy_pattern(r"hard queue list|^verification:|^Exiting")
 # This may come between warnings.
 _TAKEN = "has been submitted"
 # A local time is ambiguous for one hour when the clocks are set back.
@@ -47,7 +48,7 @@ class GridEngine(Backend):
     name = "grid_engine"
     title = "Grid Engine"
     # `5`, `123.1-10:1` or `Your job 5 ("x") has been submitted`.
-    submitted = re.compile(
+    submitted = lazy_pattern(
         r"(?:(\d+)(?:\.\d+-\d+:\d+)?"
         r'|Your job(?:-array)? (\d+)(?:\.\S+)? \(".*"\) has been submitted)',
         re.ASCII,

@@ -8,12 +8,12 @@ background. It reads no file of Teho, waits for none, and leaves `$?` as it was.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from teho.errors import SchedulerError, UnconfiguredError
 from teho.model.always import Hook
+from teho.patterns import lazy_pattern
 from teho.schedulers.command import accepted
 from teho.schedulers.grid_engine.answers import listed, settings_of
 from teho.schedulers.inventory import PATIENCE_S, Ask
@@ -25,7 +25,7 @@ _OF_BASH = (".bash_profile", ".bash_login", ".profile")
 _OF_SH = ".profile"
 _SHELLS = frozenset({"bash", "sh"})
 _LOGIN_MODES = frozenset({"posix_compliant", "script_from_stdin"})
-_OF_HOSTS = re.compile(r",?\[[^\]]*\]")
+_OF_HOSTS = lazy_pattern(r",?\[[^\]]*\]")
 """Values of single hosts, behind the value of the queue."""
 # Only in a job, not in an interactive shell, and only until the recorder runs: then the link of its
 # name leads to its folder in /proc. `exec`: no shell of the job may wait for the recorder, which

@@ -22,6 +22,7 @@ from teho.model.cluster import (
     Quota,
     Source,
 )
+from teho.patterns import lazy_pattern
 from teho.schedulers.grid_engine.answers import (
     Complex,
     GridEngineAnswers,
@@ -36,9 +37,9 @@ from teho.units import least, mib_text, parse_bytes, parse_duration
 __all__ = ["grid_engine_cluster"]
 
 _ARCHES = {"lx-amd64": "x86_64", "lx-arm64": "aarch64", "lx-ppc64le": "ppc64le"}
-_GPU = re.compile(r"gpu|cuda|coproc|nvidia|tesla|geforce|radeon|instinct", re.IGNORECASE)
-_PREFIX = re.compile(r"(?:coproc|gpu|cuda|nvidia)[_.-]", re.IGNORECASE)
-_GENERAL = re.compile(
+_GPU = lazy_pattern(r"gpu|cuda|coproc|nvidia|tesla|geforce|radeon|instinct", re.IGNORECASE)
+_PREFIX = lazy_pattern(r"(?:coproc|gpu|cuda|nvidia)[_.-]", re.IGNORECASE)
+_GENERAL = lazy_pattern(
     r"(?:n|num_?)?(?:gpu|cuda|coproc)s?(?:_(?:cards?|devs?|devices?))?", re.IGNORECASE
 )
 """Names that mean any GPU, without a type."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from teho.errors import UnitError
 from teho.model.job import Job, JobState
+from teho.patterns import lazy_pattern
 from teho.schedulers.hostlist import is_number
 from teho.units import parse_bytes, parse_duration
 
@@ -29,11 +30,11 @@ __all__ = [
     "size_bytes",
 ]
 
-_RULE = re.compile(r"^=+\n", re.MULTILINE)
-_KEY = re.compile(r"([A-Za-z][\w() -]*?):(?:\s+|$)(.*)")
+_RULE = lazy_pattern(r"^=+\n", re.MULTILINE)
+_KEY = lazy_pattern(r"([A-Za-z][\w() -]*?):(?:\s+|$)(.*)")
 # Characters that a job's name may contain, but XML may not.
-_NOT_XML = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_GPU = re.compile(r"(?:coproc_\w+|\w*gpu\w*|cuda\w*)", re.IGNORECASE)
+_NOT_XML = lazy_pattern(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_GPU = lazy_pattern(r"(?:coproc_\w+|\w*gpu\w*|cuda\w*)", re.IGNORECASE)
 _KIB = 1024
 # accounting(5), failed: how a job ended that did not end normally.
 _OVER_TIME, _KILLED = 37, 100

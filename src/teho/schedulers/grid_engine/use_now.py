@@ -12,6 +12,7 @@ import msgspec
 
 from teho.model.accounted import AccountedJob
 from teho.model.job import JobState
+from teho.patterns import lazy_pattern
 from teho.schedulers.backend import UseNow
 from teho.schedulers.grid_engine.text import size_bytes
 
@@ -19,7 +20,7 @@ __all__ = ["use_now"]
 
 _COMMAND = "qstat"
 _TIMEOUT_S = 10.0
-_USAGE = re.compile(r"^usage\s+(\d+):\s+(.+)$", re.MULTILINE)
+_USAGE = lazy_pattern(r"^usage\s+(\d+):\s+(.+)$", re.MULTILINE)
 _UNITS_S = (1, 60, 3600, 86400)
 """Of the parts of a time, the last one first."""
 

@@ -8,6 +8,7 @@ import re
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.plan import Option
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "ACCOUNT_PLACEHOLDER",
@@ -20,11 +21,11 @@ __all__ = [
     "memory_text",
 ]
 
-ARRAY_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
+ARRAY_RANGE = lazy_pattern(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
 """One range of a job array: first, last, step."""
 ACCOUNT_PLACEHOLDER = "<project>"
 """The account in the script of a job that needs one and has none. The scheduler refuses it."""
-_JOB = re.compile(r"[\w.+-]+", re.ASCII)
+_JOB = lazy_pattern(r"[\w.+-]+", re.ASCII)
 
 
 def gpus_option(option: Option, cluster: Cluster) -> str:

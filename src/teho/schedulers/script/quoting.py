@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from teho.errors import InputError
+from teho.patterns import lazy_pattern
 
 __all__ = [
     "NAME_MOST",
@@ -16,9 +17,9 @@ __all__ = [
     "refuse_unprintable",
 ]
 
-PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+PLAIN = lazy_pattern(r"[\w@%+=:,./-]+", re.ASCII)
 """A word that needs no quotes."""
-UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\udc80-\udcff]")
+UNPRINTABLE = lazy_pattern(r"[\x00-\x1f\x7f\udc80-\udcff]")
 """Control characters, and bytes that are not UTF-8 (Python reads them as surrogates)."""
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
 # bash reads these words as keywords at the beginning of a command.

@@ -12,14 +12,15 @@ from teho.errors import InputError
 from teho.launchers.registry import launcher_of
 from teho.model.cluster import Cluster, Software
 from teho.model.plan import Option
+from teho.patterns import lazy_pattern
 from teho.schedulers.script.options import ScriptOptions
 
 __all__ = ["PYTHON", "chosen_software", "software_remark"]
 
-PYTHON = re.compile(r"python[\d.]*", re.ASCII)
+PYTHON = lazy_pattern(r"python[\d.]*", re.ASCII)
 """A command that starts Python, without its path."""
 _FRAMEWORKS = frozenset({"pytorch", "tensorflow", "jax"})
-_WITH_VERSION = re.compile(r"(?P<name>[^=/]*)(?:==|/)(?P<version>.+)")
+_WITH_VERSION = lazy_pattern(r"(?P<name>[^=/]*)(?:==|/)(?P<version>.+)")
 
 
 def chosen_software(option: Option, cluster: Cluster, options: ScriptOptions) -> Software | None:

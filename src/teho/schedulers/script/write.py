@@ -14,6 +14,7 @@ from teho.launchers.registry import launcher_of
 from teho.model.cluster import Cluster, Container, Software
 from teho.model.plan import Option
 from teho.model.run import TRIAL_TAG
+from teho.patterns import lazy_pattern
 from teho.schedulers.registry import scheduler_of, schedulers
 from teho.schedulers.script.directives import ACCOUNT_PLACEHOLDER, lacks_account
 from teho.schedulers.script.launch_site import is_known_by_name, launch_site
@@ -23,7 +24,7 @@ from teho.schedulers.script.software import PYTHON, chosen_software, software_re
 
 __all__ = ["Script", "ScriptOptions", "Values", "write_script"]
 
-_ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|tzst)", re.ASCII)
+_ARCHIVE = lazy_pattern(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|tzst)", re.ASCII)
 _PLAIN_OPTIONS = ScriptOptions()
 _TRIAL = f"--window 10s --for 2min --tag {TRIAL_TAG}=yes"
 """Options of `teho run` in a trial."""

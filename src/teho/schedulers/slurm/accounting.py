@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from teho.model.accounted import AccountedJob, AccountedStep
 from teho.model.job import JobState
+from teho.patterns import lazy_pattern
 from teho.schedulers.backend import History, Selection
 from teho.schedulers.slurm import text as slurm_text
 from teho.schedulers.slurm import values
@@ -19,9 +20,9 @@ COLUMNS = (
     f"{slurm_text.FACTS},JobIDRaw,User,Cluster,QOS,NNodes,NTasks,AveRSS,TRESUsageInMax,JobName,"
     "Comment,AdminComment"
 )
-_JOB = re.compile(r"(\d+(?:_\d+|\+\d+)?)(?:\.\w+)?(?:;([\w.-]+))?", re.ASCII)
+_JOB = lazy_pattern(r"(\d+(?:_\d+|\+\d+)?)(?:\.\w+)?(?:;([\w.-]+))?", re.ASCII)
 # scontrol(1), show config: the jobs of other users are hidden.
-_PRIVATE = re.compile(r"^PrivateData\s*=.*\bjobs\b", re.MULTILINE)
+_PRIVATE = lazy_pattern(r"^PrivateData\s*=.*\bjobs\b", re.MULTILINE)
 
 
 def history_of_job(job_id: str) -> History | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from teho.model.accounted import AccountedJob
 from teho.model.job import Job, Submission
+from teho.patterns import lazy_pattern
 from teho.schedulers.backend import Backend, History, Query, Selection, UseNow
 from teho.schedulers.command import Completed, accepted
 from teho.schedulers.slurm import text as slurm_text
@@ -22,12 +23,12 @@ from teho.schedulers.slurm.values import fill_pattern
 
 __all__ = ["Slurm"]
 
-_WOULD_START = re.compile(r"Job \d+ to start at (\S+)", re.ASCII)
+_WOULD_START = lazy_pattern(r"Job \d+ to start at (\S+)", re.ASCII)
 # The last line that sbatch(1) prints if a submission failed.
-_FAILED = re.compile(r"Batch job submission failed: (.*)")
+_FAILED = lazy_pattern(r"Batch job submission failed: (.*)")
 # Reasons that the controller gives (ESLURM_… of slurm_errno.c, 20.11 to 26.05). After any other
 # reason, such as "Unspecified error" or a connection error, there may be a job.
-_REFUSED = re.compile(
+_REFUSED = lazy_pattern(
     r"Invalid (?:account|array|burst|cluster|container|extra|feature|generic|GRES|group id|job "
     r"array|license|mcs_label|node|or unknown assoc|partition|preferred|qos|QOS|time|Trackable"
     r"|user id|wckey|--|configuration for external)"
@@ -46,7 +47,7 @@ _REFUSED = re.compile(
 )
 # Errors of sbatch about its options, its script or its configuration. It then ends with exit
 # code 1 or 255 (-1) and has not contacted the controller.
-_NEVER_SENT = re.compile(
+_NEVER_SENT = lazy_pattern(
     r"^sbatch: (?:(?:unrecognized|invalid) option|option '.*' (?:requires|doesn't|is ambiguous)"
     r"|error: (?:Invalid |Unable to open file |Batch script |This does not look like a batch"
     r"|The Slurm controller does not allow scripts|Bad rlimit|Maximum node count|--|Script arg)"
@@ -54,7 +55,7 @@ _NEVER_SENT = re.compile(
     r"|Unable to process config))",
     re.MULTILINE,
 )
-_NAMES_ACCOUNT = re.compile(rb"^#SBATCH\b.*\s(?:-A|--accou)", re.MULTILINE)
+_NAMES_ACCOUNT = lazy_pattern(rb"^#SBATCH\b.*\s(?:-A|--accou)", re.MULTILINE)
 _ACCOUNTING_TIMEOUT_S = 10.0
 # A controller forgets a job MinJobAge (300 s) after its end. Then only the accounting has it.
 _NOT_THERE = "Invalid job id specified"
@@ -66,7 +67,7 @@ class Slurm(Backend):
     name = "slurm"
     title = "Slurm"
     # `123`, `123;cluster` or `Submitted batch job 123`.
-    submitted = re.compile(
+    submitted = lazy_pattern(
         r"(?:Submitted batch job )?(\d+)(;[\w.-]+)?(?: on cluster \S+)?", re.ASCII
     )
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Collection, Sequence
 
 from teho.model.cluster import Billing, Term
+from teho.patterns import lazy_pattern
 from teho.schedulers.inventory import Host
 from teho.schedulers.slurm.rows import Row
 from teho.units import parse_bytes
 
 __all__ = ["billing_of"]
 
-_WEIGHT = re.compile(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
+_WEIGHT = lazy_pattern(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
 
 
 def billing_of(

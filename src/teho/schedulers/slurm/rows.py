@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 
+from teho.patterns import lazy_pattern
+
 __all__ = ["Row", "columns", "settings", "text_rows"]
 
 Row = dict[str, str]
 
-_KEY = re.compile(r"([A-Z][A-Za-z_/]*)=(.*)", re.DOTALL)
+_KEY = lazy_pattern(r"([A-Z][A-Za-z_/]*)=(.*)", re.DOTALL)
 
 
 def text_rows(text: str) -> list[Row]:

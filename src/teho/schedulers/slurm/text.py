@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from teho.model.job import Job, JobState
+from teho.patterns import lazy_pattern
 from teho.schedulers.slurm import values
 from teho.schedulers.slurm.resources import gpus_in
 
@@ -62,8 +63,8 @@ FACTS = (
 _ACCOUNTING = f"{FACTS},JobName,Comment"
 _ID = r"[\d_+,%:\[\]-]+"
 # A name may contain the mark too, so a row only starts before an id.
-_QUEUE_ROW = re.compile(rf"{_ROW}(?={_ID}{_COLUMN})")
-_ACCOUNTING_ROW = re.compile(rf"{_ID}(?:\.\w+)?{_COLUMN}[^\x1f]+{_COLUMN}\d+:\d+{_COLUMN}")
+_QUEUE_ROW = lazy_pattern(rf"{_ROW}(?={_ID}{_COLUMN})")
+_ACCOUNTING_ROW = lazy_pattern(rf"{_ID}(?:\.\w+)?{_COLUMN}[^\x1f]+{_COLUMN}\d+:\d+{_COLUMN}")
 QUEUE_FORMAT = _ROW + _COLUMN.join(_QUEUE.values())
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from teho.errors import UnitError
 from teho.model.job import Job, JobState, Submission
+from teho.patterns import lazy_pattern
 from teho.units import parse_bytes, parse_duration
 
 __all__ = [
@@ -51,8 +52,8 @@ _STATES = {
 # Flags that matter more than the state that they are added to.
 _STRONGER = (JobState.COMPLETING, JobState.HELD)
 # Reasons such as JobHeldUser, JobHoldMaxRequeue and "job requeued in held state".
-_HELD = re.compile(r"^JobH[eo]ld|\bheld\b")
-_JOB_ID = re.compile(r"(\d+)(?:_(?:(\d+)|\[([^\]]*)\]?))?(?:\+\d+)?", re.ASCII)
+_HELD = lazy_pattern(r"^JobH[eo]ld|\bheld\b")
+_JOB_ID = lazy_pattern(r"(\d+)(?:_(?:(\d+)|\[([^\]]*)\]?))?(?:\+\d+)?", re.ASCII)
 # Slurm's numbers for "no value" and "no limit", in 16, 32 and 64 bits.
 _NO_NUMBER = frozenset(
     number for bits in (16, 32, 64) for number in (2**bits - 1, 2**bits - 2, 2**bits - 3)

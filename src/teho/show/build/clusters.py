@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import groupby
@@ -23,6 +22,7 @@ from teho.model.cluster import (
     Term,
 )
 from teho.model.document import Document, Fact, Item
+from teho.patterns import lazy_pattern
 from teho.schedulers.registry import scheduler_or_none
 from teho.show.build.layout import column, document, listing, table
 from teho.units import counted, format_mib, parse_mib
@@ -81,7 +81,7 @@ _SENTENCES: dict[tuple[str, bool | str], str] = {
     ("memory", "none"): "memory not requested: it comes with GPUs, cores or nodes",
 }
 """Values that say too little behind the name of their key."""
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_PLACEHOLDER = lazy_pattern(r"\{(\w+)\}")
 _PLACEHOLDERS = {
     "constraint": "the value for the kind of node",
     "cores": "the number of cores",
@@ -93,7 +93,7 @@ _PLACEHOLDERS = {
     "type": "the GPU type",
 }
 """What Teho writes into an option in place of each name."""
-_ABBREVIATION = re.compile(r"\b(?:[cg]pu|qos)")
+_ABBREVIATION = lazy_pattern(r"\b(?:[cg]pu|qos)")
 _REMARKS = frozenset({"source", "notes", "unknown", "lines"})
 """Fields that are not among the facts of a table."""
 _FIRST = frozenset({"nodes", "links", "partitions", "shares", "account", "billing"})

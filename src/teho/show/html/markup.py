@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from html import escape
 
+from teho.patterns import lazy_pattern
 from teho.show.advice_code import advice_parts
 from teho.show.cells import FIGURE, is_command, plain
 
@@ -22,7 +22,7 @@ __all__ = [
     "text",
 ]
 
-_FIGURE = re.compile(FIGURE)
+_FIGURE = lazy_pattern(FIGURE)
 
 
 @lru_cache(4096)  # a page of many GPUs repeats the same tens of thousands of times

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
 from teho.config.toml import read_toml, to_noun
+from teho.patterns import lazy_pattern
 from teho.show.html.markup import folded, prose, text
 
 __all__ = ["GLOSSARY", "Entry", "PageWords", "read_glossary"]
@@ -109,8 +109,8 @@ class PageWords:
         return folded("What the words mean", f'<dl class="words">{entries}</dl>' if own else "")
 
 
-_LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
-_EMPHASIS = re.compile(r"\*([^*]+)\*")
+_LINK = lazy_pattern(r"\[([^\]]+)\]\(([^)]+)\)")
+_EMPHASIS = lazy_pattern(r"\*([^*]+)\*")
 
 
 def _definition(markdown: str, places: dict[str, str]) -> str:

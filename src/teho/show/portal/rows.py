@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
 import msgspec
 
 from teho.model.listed_run import Judged, ListedRun, Totals
+from teho.patterns import lazy_pattern
 from teho.show.portal.query import ListQuery, run_key
 from teho.show.portal.spark import spark_line
 from teho.show.portal.trend import Change, changes_of
@@ -35,11 +35,11 @@ _STAMP_LENGTH = len("20261120-101944-")
 """The start of an id is the time, which a list shows in another column."""
 _LONG = 24
 """Letters from which on a path is written without its first folders."""
-_LONG_PATH = re.compile(r"^((?:--?)?(?:[\w-]+=)?)/(?:[^/'\"]+/)+([^/'\"]+/[^/'\"]+)$")
+_LONG_PATH = lazy_pattern(r"^((?:--?)?(?:[\w-]+=)?)/(?:[^/'\"]+/)+([^/'\"]+/[^/'\"]+)$")
 """An absolute path, perhaps as the value of an option; its last two parts are kept."""
 _MOST_TAGS = 4
 """Tags of a run in the list."""
-_BELOW = re.compile(r"(\d+ (?:more finding|remark)s?) below\.$")
+_BELOW = lazy_pattern(r"(\d+ (?:more finding|remark)s?) below\.$")
 """End of a verdict that says where the other findings are, in a report."""
 _TONES = {"running": "accent", "failed": "critical", "interrupted": "warning", "damaged": "warning"}
 """Colour of a run without a verdict."""

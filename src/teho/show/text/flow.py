@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from io import StringIO
 
 from rich.console import Console
 from rich.text import Text
 
+from teho.patterns import lazy_pattern
 from teho.show.cells import FIGURE, plain
 
 __all__ = ["dotted", "flow", "printed", "words"]
 
-_COMMAND = re.compile(r"(`[^`]*`)")
+_COMMAND = lazy_pattern(r"(`[^`]*`)")
 # A command is one token. A number with its unit is one token too.
-_TOKEN = re.compile(rf"{FIGURE}|(?:`[^`]*`|\S)+")
+_TOKEN = lazy_pattern(rf"{FIGURE}|(?:`[^`]*`|\S)+")
 
 
 def printed(blocks: Iterable[list[Text]], *, width: int, color: bool) -> str:

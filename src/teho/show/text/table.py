@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
@@ -11,6 +10,7 @@ from rich.text import Text
 
 from teho.model.document import Column, Table
 from teho.model.missing import Missing
+from teho.patterns import lazy_pattern
 from teho.show.cells import (
     bands,
     column_text,
@@ -27,7 +27,7 @@ __all__ = ["table_lines"]
 _GAP = "  "
 _LEAST_NAME = 8
 """Width up to which a name is cut in a short report."""
-_LINE_NUMBER = re.compile(r":\d{1,6}$")
+_LINE_NUMBER = lazy_pattern(r":\d{1,6}$")
 _LEAST = 20
 """Width up to which a cell is never cut."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -12,11 +11,12 @@ import msgspec
 from teho.model.document import Fact, Report
 from teho.model.live import NodeNow
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 from teho.show.loaded import LoadedRun
 
 __all__ = ["CURVES", "KEPT", "Answer", "Curve", "Frame", "Source", "report_of", "unjudged"]
 
-_BELOW = re.compile(r" (\d+ (?:more finding|remark)s?) below\.$")
+_BELOW = lazy_pattern(r" (\d+ (?:more finding|remark)s?) below\.$")
 CURVES = {
     "gpu_busy_percent": 100.0,
     "gpu_sm_active_percent": 100.0,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from teho.patterns import lazy_pattern
 from teho.source.database.tokens import Token, closing
 
 __all__ = ["Computed", "computed"]
@@ -21,7 +21,7 @@ _FUNCTIONS = frozenset(
 _OF_NOW = frozenset(("now", "localtime", "utc"))
 """Values with which the result also depends on the time or on the machine."""
 _SIGNS = frozenset("(),+-*/")
-_MANY_DAYS = re.compile(r"%[sJ]|%Y.*%[mjWdF]|%F")
+_MANY_DAYS = lazy_pattern(r"%[sJ]|%Y.*%[mjWdF]|%F")
 """Formats of `strftime` that have many different results: not `%m`, which has twelve."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -11,13 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.database.tokens import Token, closing, parts_of, tokens
 from teho.source.parsed import SourceFile
 from teho.source.texts import UNKNOWN, made_text
 
 __all__ = ["Table", "Tables"]
 
-_STATEMENT = re.compile(r"(?i)\b(create|alter)\b")
+_STATEMENT = lazy_pattern(r"(?i)\b(create|alter)\b")
 _SQLITE = frozenset(("sqlite3", "pysqlite3", "apsw", "aiosqlite"))
 _OTHER_ROW_STORES = frozenset(
     ("psycopg", "psycopg2", "asyncpg", "pg8000", "pyodbc", "oracledb", "sqlalchemy")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from teho.patterns import lazy_pattern
+
 __all__ = ["CLAUSES", "JOINS", "NOT_READ", "Token", "closing", "deeper", "parts_of", "tokens"]
 
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     r"""(?isx) (?P<skip> \s+ | --[^\n]* | /\*.*?\*/ )
     | (?P<value> '(?:[^']|'')*' | \d[\w.]* | \?\d* | [:@$]\w+ | %s | %\(\w+\)s | \0 )
     | (?P<name> "[^"]*" | `[^`]*` | \[\w+\] )

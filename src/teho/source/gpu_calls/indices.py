@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, Union
 
+from teho.patterns import lazy_pattern
 from teho.source.constants import number_of
 from teho.source.gpu_calls.call import GpuCall, InFile
 from teho.source.options.uses import name_of
@@ -30,22 +31,22 @@ _MANY_ROWS = 20_000
 _WITH_SIZES = frozenset(
     f"torch.{name}" for name in ("randn", "rand", "zeros", "ones", "empty", "Tensor", "FloatTensor")
 )
-_OF_TENSORS = re.compile(
+_OF_TENSORS = lazy_pattern(
     "long|to|cuda|view|reshape|flatten|argmax|argmin|clamp|squeeze|unsqueeze|expand|repeat|ravel"
 )
 """Methods whose result is a tensor if their object is one."""
-_MAKES = re.compile(
+_MAKES = lazy_pattern(
     r"torch\.(tensor|as_tensor|from_numpy|randint|bucketize|searchsorted|argmax|argmin|clamp|where"
     r"|cat|stack|topk|multinomial|LongTensor)"
 )
-_SINGLE = re.compile(
+_SINGLE = lazy_pattern(
     r"[ijkln]|.*(layer|level|stage|head|epoch|step|block|rank|depth|fold|seed)(_?(id|idx|index|no))?",
     re.IGNORECASE,
 )
 """Names of parameters that are usually numbers of Python."""
 
 
-_COMPUTES = re.compile(r"forward|model|net|embed|encode|predict|energy|loss|logits|training_step")
+_COMPUTES = lazy_pattern(r"forward|model|net|embed|encode|predict|energy|loss|logits|training_step")
 """Names of functions whose arguments are usually tensors."""
 
 

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from teho.patterns import lazy_pattern
 from teho.source.gpu_calls.call import GpuCall, InFile
 from teho.source.options.uses import name_of
 from teho.source.parsed import Function, Loop, dotted_name
@@ -17,7 +18,7 @@ from teho.source.slow_calls.loop_parts import imported_name, loads_of
 
 __all__ = ["find_host_arrays"]
 
-_MAKES = re.compile(
+_MAKES = lazy_pattern(
     r"numpy\.(zeros|ones|empty|full)(_like)?|numpy\.(array|asarray|ascontiguousarray|linspace"
     r"|arange|load|fromfile|loadtxt|genfromtxt|random\.\w+|copy|tile|repeat|concatenate|stack)"
 )

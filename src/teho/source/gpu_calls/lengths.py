@@ -7,11 +7,11 @@ length. If the program adds zeros up to this length, `n = a + b - 1`, it may as 
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from teho.patterns import lazy_pattern
 from teho.source.constants import number_of
 from teho.source.gpu_calls.call import GpuCall, InFile
 from teho.source.options.uses import assigned_value
@@ -20,7 +20,7 @@ from teho.source.program import Place
 
 __all__ = ["find_slow_lengths", "largest_factor"]
 
-_TRANSFORM = re.compile(
+_TRANSFORM = lazy_pattern(
     r"(numpy|scipy|cupy|torch|jax\.numpy|cupyx\.scipy|scipy\.fftpack)(\.fft)?"
     r"\.(i?)(r?)fft(2|n)?"
 )

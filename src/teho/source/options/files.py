@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Union
 
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Parse, SourceFile, parsed
 
 __all__ = ["OwnFiles", "Read"]
@@ -19,8 +20,8 @@ _ANY_NAME = "getattr()"
 _MOST_FILES = 60
 _MOST_BYTES = 1 << 20
 _LONGEST_TEXT = 1000
-_WORD = re.compile(r"\w+")
-_IMPORT = re.compile(
+_WORD = lazy_pattern(r"\w+")
+_IMPORT = lazy_pattern(
     rb"^[ \t]*(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)"
     rb"|import[ \t]+([^\n#;]*))",
     re.MULTILINE,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from teho.patterns import lazy_pattern
 from teho.source.options.numbers import NumberTypes, Origin
 from teho.source.options.uses import name_of
 from teho.source.parsed import Function
@@ -23,12 +23,12 @@ _DRAWS = frozenset(
     ("integers", "randint", "random_integers", "poisson", "binomial", "geometric", "hypergeometric")
 )
 """Functions of NumPy's generators that draw integers."""
-_TESTS = re.compile(
+_TESTS = lazy_pattern(
     r"numpy\.(isin|in1d|is(nan|finite|inf|close)|(not_)?equal|(greater|less)(_equal)?"
     r"|logical_(and|or|xor|not)|digitize|searchsorted|argsort|unpackbits|count_nonzero)"
 )
 """Functions of NumPy whose result has booleans or integers, for all arguments."""
-_OTHER_ARRAYS = re.compile(
+_OTHER_ARRAYS = lazy_pattern(
     r"(torch|tensorflow|keras|jax|cupy|dask|xarray|polars|sparse|numba\.cuda)\b|scipy\.sparse\b(?!\.(csgraph|linalg)\b)"
 )
 """Libraries with arrays of their own, whose comparisons are not arrays of NumPy."""
@@ -46,10 +46,10 @@ class IntegerProducts(NumberTypes):
     same_type = NumberTypes.same_type - {"round"}
     computing = frozenset(("sum", "prod", "min", "max", "trace", "ptp"))
     follows_loops = True
-    same_type_functions = re.compile(
+    same_type_functions = lazy_pattern(
         r"numpy\.(abs|where|roll|pad|cumsum|concatenate|[vh]?stack|tri[lu]|sign|tile|repeat)"
     )
-    computing_functions = re.compile(
+    computing_functions = lazy_pattern(
         r"numpy\.(sum|prod|min|max|amin|amax|add|subtract|multiply|maximum|minimum|clip|dot|matmul"
         r"|inner|outer|diff)"
     )

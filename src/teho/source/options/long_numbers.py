@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
+from teho.patterns import lazy_pattern
 from teho.source.options.numbers import NumberTypes, Origin
 from teho.source.options.uses import name_of
 from teho.source.program import Place
@@ -20,10 +20,10 @@ class LongNumbers(NumberTypes):
     too: NumPy has no vector code for these numbers.
     """
 
-    same_type_functions = re.compile(
+    same_type_functions = lazy_pattern(
         r"numpy\.(where|roll|pad|concatenate|[vh]?stack|real|imag|broadcast_to|linspace|abs)"
     )
-    computing_functions = re.compile(
+    computing_functions = lazy_pattern(
         r"numpy\.(?:a?(?:sin|cos|tan)h?|arc(?:sin|cos|tan)h?|arctan2|hypot|exp2?|expm1|log(?:2|10|1p)?"
         r"|sqrt|cbrt|power|square|mod|fmod|remainder|floor|rint|cumsum|cumprod)|"
         + NumberTypes.computing_functions.pattern

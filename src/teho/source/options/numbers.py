@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from teho.patterns import lazy_pattern
 from teho.source.options.uses import assigned_value, name_of, value_text
 from teho.source.parsed import Function, SourceFile
 from teho.source.program import Place, Program
@@ -59,11 +60,11 @@ class NumberTypes:
         ("mean", "std", "var", "sum", "prod", "min", "max", "dot", "trace", "ptp", "clip")
     )
     """Methods that compute with the numbers of their array; their result has the same type."""
-    same_type_functions = re.compile(
+    same_type_functions = lazy_pattern(
         r"numpy\.(abs|exp|log|log10|sin|cos|tan|tanh|median|percentile|quantile|where|roll|pad"
         r"|cumsum|concatenate|stack|vstack|hstack)"
     )
-    computing_functions = re.compile(
+    computing_functions = lazy_pattern(
         r"numpy\.(mean|std|var|sum|prod|min|max|amin|amax|average|sqrt|square|add|subtract"
         r"|multiply|divide|power|maximum|minimum|clip|dot|matmul|inner|outer|einsum|tensordot"
         r"|convolve|diff|gradient)"

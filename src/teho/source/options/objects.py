@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
+from teho.patterns import lazy_pattern
 from teho.source.options.numbers import NumberTypes, Origin
 from teho.source.options.uses import name_of
 from teho.source.parsed import Function, dotted_name
@@ -28,8 +28,8 @@ class ObjectArrays(NumberTypes):
 
     same_type = NumberTypes.same_type | _KEEP
     computing = frozenset[str]()  # a sum or a mean of objects is one number
-    same_type_functions = re.compile(r"numpy\.(roll|concatenate|[vh]?stack)|pandas\.concat")
-    computing_functions = re.compile(r"(?!)")
+    same_type_functions = lazy_pattern(r"numpy\.(roll|concatenate|[vh]?stack)|pandas\.concat")
+    computing_functions = lazy_pattern(r"(?!)")
 
     def _operands(self, node: ast.AST, place: Place) -> Iterator[ast.expr]:
         is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC)

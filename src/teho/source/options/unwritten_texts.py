@@ -7,12 +7,12 @@ that the text takes the time, and the source of all files shows the level of log
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame, is_library
+from teho.patterns import lazy_pattern
 from teho.source.known import fits, is_mutator, known
 from teho.source.options.files import OwnFiles
 from teho.source.options.uses import assigned_value, name_of
@@ -26,11 +26,11 @@ _LEVELS = {"NOTSET": 0, "DEBUG": 10, "INFO": 20, "WARNING": 30, "WARN": 30, "ERR
 _METHODS = {"debug": "DEBUG", "info": "INFO"}
 _UNKNOWN = frozenset(("dictConfig", "fileConfig", "coloredlogs", "loguru"))
 """Words of programs whose levels are elsewhere."""
-_WRITES = re.compile(
+_WRITES = lazy_pattern(
     r"/logging/__init__\.py:(?!Logger\.(debug|info|isEnabledFor|getEffectiveLevel)|debug|info)"
 )
 """Functions that logging calls only for a message whose level is on."""
-_FORMAT = re.compile(r"[+0 ]?\d*(?:\.\d+)?[dfeEgGxs]?")
+_FORMAT = lazy_pattern(r"[+0 ]?\d*(?:\.\d+)?[dfeEgGxs]?")
 _CHANGES = frozenset(("print", "open", "input", "next", "setattr", "exec", "eval", "delattr"))
 _DEEPEST = 3
 _LONGEST = 80

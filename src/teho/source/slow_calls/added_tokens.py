@@ -8,10 +8,10 @@ builds it once.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.parsed import Loop, dotted_name, root_name
 from teho.source.program import Place
@@ -21,7 +21,7 @@ from teho.source.stack import Level
 
 __all__ = ["find_added_tokens"]
 
-_LIBRARY = re.compile(r"(tokenizers|transformers)(\.|$)")
+_LIBRARY = lazy_pattern(r"(tokenizers|transformers)(\.|$)")
 _METHODS = frozenset(("add_tokens", "add_special_tokens"))
 _LEAST_TOKENS = 50
 _NAMES = ("new_tokens", "tokens_to_add", "all_new_tokens")

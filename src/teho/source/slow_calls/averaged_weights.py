@@ -7,18 +7,18 @@ cores of the node. An average on the GPU needs one more copy of the weights in t
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Function, Loop
 from teho.source.slow_calls.loop_parts import depends_on
 from teho.source.stack import Level
 
 __all__ = ["find_average_on_host"]
 
-_WEIGHTS = re.compile(r"\.(state_dict|named_parameters|parameters|named_buffers|buffers)\(")
+_WEIGHTS = lazy_pattern(r"\.(state_dict|named_parameters|parameters|named_buffers|buffers)\(")
 
 
 def find_average_on_host(levels: Sequence[Level]) -> CostlyOption | None:

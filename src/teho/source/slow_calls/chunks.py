@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Union
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.constants import number_of
 from teho.source.options.uses import value_text
 from teho.source.parsed import Function, root_name
@@ -24,7 +24,7 @@ from teho.source.stack import Level, argument
 
 __all__ = ["READS", "DataSet", "data_set_of", "find_large_chunks", "whole_number"]
 
-READS = re.compile(r"/h5py/_hl/dataset\.py:(Dataset\.)?(__[gs]etitem__|(read|write)_direct)$")
+READS = lazy_pattern(r"/h5py/_hl/dataset\.py:(Dataset\.)?(__[gs]etitem__|(read|write)_direct)$")
 """Functions that read or write a part of a data set."""
 _CREATE = ("create_dataset", "require_dataset")
 _PARAMETERS = ("name", "shape", "dtype", "data")
@@ -36,7 +36,7 @@ _LEAST_PARTS = 4
 """With fewer parts of a chunk, smaller chunks save little."""
 _MOST_SLOTS = 100
 """The cache has 521 places, of which chunks may need the same ones."""
-_TYPE = re.compile(r"[<>=|]?([fiubc])(\d{1,2})|(?:numpy\.)?(?:u?int|float|complex)(\d{1,3})_?")
+_TYPE = lazy_pattern(r"[<>=|]?([fiubc])(\d{1,2})|(?:numpy\.)?(?:u?int|float|complex)(\d{1,3})_?")
 _TYPES = {
     **dict.fromkeys(("float", "int", "double", "numpy.double", "d"), 8),
     **dict.fromkeys(("f", "numpy.single", "single"), 4),

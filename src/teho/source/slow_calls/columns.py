@@ -7,19 +7,19 @@ the probe notes their sizes.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.parsed import dotted_name
 from teho.source.stack import Level
 
 __all__ = ["find_unused_columns"]
 
-_DATASETS = re.compile(r"/datasets/(arrow_dataset|formatting/\w+|table)\.py$")
+_DATASETS = lazy_pattern(r"/datasets/(arrow_dataset|formatting/\w+|table)\.py$")
 _CHOOSE = frozenset(
     (
         *("select_columns", "remove_columns", "set_format", "with_format", "set_transform"),

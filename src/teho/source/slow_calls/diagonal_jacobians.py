@@ -8,12 +8,12 @@ the diagonal are zero. The sum of the outputs over the batch has only these bloc
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, dotted_name
 from teho.source.purity import Purity
@@ -25,7 +25,7 @@ __all__ = ["find_diagonal_jacobian"]
 _JACOBIAN = "torch.autograd.functional.jacobian"
 _OF_FUNCTION = frozenset(("torch.func.jacrev", "functorch.jacrev"))
 """Functions that return a function: `jacrev(net)(x)`."""
-_DIAGONAL = re.compile(r"(\w)(\w)\1(\w)->\1\2\3")
+_DIAGONAL = lazy_pattern(r"(\w)(\w)\1(\w)->\1\2\3")
 
 
 class _Jacobian(NamedTuple):

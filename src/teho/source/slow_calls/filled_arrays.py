@@ -7,10 +7,10 @@ copy of the whole array. A NumPy array takes the values at their places.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
 from teho.model.in_source import CostlyOption
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop
 from teho.source.purity import Purity
@@ -19,7 +19,7 @@ from teho.source.stack import Level
 
 __all__ = ["find_filled_array"]
 
-_JAX = re.compile(r"/(jax|flax|equinox|haiku|optax|diffrax)/")
+_JAX = lazy_pattern(r"/(jax|flax|equinox|haiku|optax|diffrax)/")
 _LEAST_ITERATIONS = 30
 
 

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import length
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function
@@ -25,13 +25,13 @@ _FORWARD = {
     "torch.func.jacfwd": "torch.func.grad",
     "functorch.jacfwd": "torch.func.grad",
 }
-_AROUND = re.compile(r"jax\.(jit|block_until_ready)|torch\.compile|equinox\.filter_jit")
-_REDUCES = re.compile(
+_AROUND = lazy_pattern(r"jax\.(jit|block_until_ready)|torch\.compile|equinox\.filter_jit")
+_REDUCES = lazy_pattern(
     r"(jax\.numpy|torch)\.(mean|sum|prod|nanmean|nansum|vdot|trace|var|std|linalg\.norm|max|min|"
     r"amax|amin|median|logdet|linalg\.det)|torch\.nn\.functional\.(mse_loss|l1_loss|smooth_l1_loss|"
     r"huber_loss|cross_entropy|binary_cross_entropy\w*|nll_loss|kl_div)"
 )
-_OF_EACH = re.compile(
+_OF_EACH = lazy_pattern(
     r"(jax\.numpy|torch)\.(sqrt|exp|log|log1p|log10|square|abs|negative|tanh|sin|cos)|float"
 )
 _METHODS = frozenset(("mean", "sum", "prod", "var", "std", "max", "min", "norm", "trace"))

@@ -7,11 +7,11 @@ two batches. The evaluations then take longer than the training itself.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.options.uses import value_text
 from teho.source.program import Place, Program
 from teho.source.stack import Level
@@ -19,17 +19,17 @@ from teho.source.stack import Level
 __all__ = ["find_frequent_evaluation"]
 
 _EVALUATES = {
-    "lightning": re.compile(r"(lightning/pytorch|pytorch_lightning)/loops/evaluation_loop\.py$"),
-    "transformers": re.compile(r"/transformers/(trainer|trainer_seq2seq)\.py$"),
+    "lightning": lazy_pattern(r"(lightning/pytorch|pytorch_lightning)/loops/evaluation_loop\.py$"),
+    "transformers": lazy_pattern(r"/transformers/(trainer|trainer_seq2seq)\.py$"),
 }
 _TRAINS = {
-    "lightning": re.compile(r"_TrainingEpochLoop\.(advance|on_advance_end)$"),
-    "transformers": re.compile(r"(_maybe_log_save_evaluate|_evaluate)$"),
+    "lightning": lazy_pattern(r"_TrainingEpochLoop\.(advance|on_advance_end)$"),
+    "transformers": lazy_pattern(r"(_maybe_log_save_evaluate|_evaluate)$"),
 }
 """Functions that evaluate during a training; `trainer.validate()` calls none of them."""
 _MAKERS = {
-    "lightning": re.compile(r"(lightning(\.pytorch)?|pytorch_lightning)\.Trainer"),
-    "transformers": re.compile(r"(transformers|trl)\.\w*(TrainingArguments|Config)"),
+    "lightning": lazy_pattern(r"(lightning(\.pytorch)?|pytorch_lightning)\.Trainer"),
+    "transformers": lazy_pattern(r"(transformers|trl)\.\w*(TrainingArguments|Config)"),
 }
 _INTERVAL = {"lightning": "val_check_interval", "transformers": "eval_steps"}
 _SHORTER = ("limit_val_batches", "fast_dev_run", "overfit_batches")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop, SourceFile, root_name
 from teho.source.program import Place
@@ -22,16 +23,16 @@ from teho.source.stack import Level
 
 __all__ = ["find_frozen_model"]
 
-_MODULE = re.compile(r"/torch/nn/modules/module\.py$")
-_NO_GRADIENTS = re.compile(r"\b(no_grad|inference_mode)\b")
-_FROZEN = re.compile(rb"\.requires_grad_\(False\)|\.requires_grad ?= ?False")
-_TRAINED_LATER = re.compile(
+_MODULE = lazy_pattern(r"/torch/nn/modules/module\.py$")
+_NO_GRADIENTS = lazy_pattern(r"\b(no_grad|inference_mode)\b")
+_FROZEN = lazy_pattern(rb"\.requires_grad_\(False\)|\.requires_grad ?= ?False")
+_TRAINED_LATER = lazy_pattern(
     rb"\.requires_grad_\((True)?\)|\.requires_grad ?= ?True|\blerp_\(|\.copy_\(|update_parameters"
     rb"|load_state_dict\([^)\n]*\.state_dict\(|\b(ema|polyak|momentum)\w* ?[=(]|\bunfreeze"
 )
 """Code that trains a frozen model after all, or gives it other parameters: a target network."""
-_FIXED_MODE = re.compile(rb"\.eval\(\)")
-_CHANGED = re.compile(
+_FIXED_MODE = lazy_pattern(rb"\.eval\(\)")
+_CHANGED = lazy_pattern(
     r"\b(rand|randn|rand_like|randn_like|normal|normal_|standard_normal|uniform|uniform_|random"
     r"|bernoulli|poisson|\w*noise\w*|\w*augment\w*|\w*jitter\w*|\w*crop\w*|\w*flip\w*|mixup|cutmix"
     r"|\w*mask\w*|transform\w*)\("

@@ -8,17 +8,17 @@ show that pandas makes these rows; the source shows whether the program removes 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Function
 from teho.source.stack import Level
 
 __all__ = ["find_empty_groups"]
 
-_PANDAS = re.compile(r"/pandas/core/")
+_PANDAS = lazy_pattern(r"/pandas/core/")
 _FILTERS = frozenset(("dropna", "query"))
 _NEEDS_ALL = frozenset(
     ("unstack", "pivot", "pivot_table", "fillna", "reindex", "to_xarray", "to_numpy", "values")

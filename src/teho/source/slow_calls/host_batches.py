@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.devices import Devices
 from teho.source.parsed import Function, root_name
 from teho.source.purity import Purity
@@ -21,8 +22,8 @@ from teho.source.stack import Level
 
 __all__ = ["find_converted_before_copy"]
 
-_LOADER = re.compile(r"/torch/utils/data/|/multiprocessing/|/concurrent/futures/")
-_FLOAT = re.compile(r"(np\.|numpy\.|torch\.|')?float(32)?'?")
+_LOADER = lazy_pattern(r"/torch/utils/data/|/multiprocessing/|/concurrent/futures/")
+_FLOAT = lazy_pattern(r"(np\.|numpy\.|torch\.|')?float(32)?'?")
 _DEEPEST = 6
 _BYTE = ("255", "255.0", "256", "256.0", "127.5", "128.0")
 _ELEMENTWISE = frozenset(("div", "div_", "sub", "sub_", "mul", "mul_"))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.devices import Devices, called_name, items_of
 from teho.source.parsed import Function, root_name
 from teho.source.program import Place
@@ -55,7 +56,7 @@ _SAME = frozenset(
 _LIGHT = ("argmax", "argmin", "cumsum", "cumprod", "bincount")
 """Functions that take hardly more time than copying their array to the GPU again."""
 _NEED_AXIS = ("cumsum", "cumprod")
-_SEVERAL = re.compile(r"linalg\.(svd|eigh|eig|slogdet|qr)\(")
+_SEVERAL = lazy_pattern(r"linalg\.(svd|eigh|eig|slogdet|qr)\(")
 """Functions that return several arrays."""
 _DEEPEST = 5
 

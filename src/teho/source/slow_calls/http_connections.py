@@ -14,6 +14,7 @@ from typing import NamedTuple, Union
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.inputs import Inputs, Value
 from teho.source.parsed import Loop, dotted_name
@@ -22,13 +23,13 @@ from teho.source.stack import Level
 
 __all__ = ["find_connection_for_each"]
 
-_CONNECTIONS = re.compile(r"http\.client\.HTTPS?Connection")
-_METHODS = re.compile(r"(requests|httpx)\.(get|post|put|patch|delete|head|options|request)")
+_CONNECTIONS = lazy_pattern(r"http\.client\.HTTPS?Connection")
+_METHODS = lazy_pattern(r"(requests|httpx)\.(get|post|put|patch|delete|head|options|request)")
 """Functions that open a connection for one request, and close it."""
 _ANSWERS = frozenset(("getresponse", "request", "read", "endheaders", "send"))
-_CLOSED = re.compile(rb"HTTP/1\.0|connection[\"']?: *[\"']?close", re.IGNORECASE)
+_CLOSED = lazy_pattern(rb"HTTP/1\.0|connection[\"']?: *[\"']?close", re.IGNORECASE)
 """A text with which a client asks a server to close the connection after the answer."""
-_WHOLE_HOST = re.compile(r"https?://[^/]+/")
+_WHOLE_HOST = lazy_pattern(r"https?://[^/]+/")
 _LEAST_REQUESTS = 10
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, root_name
 from teho.source.program import Place, Program
@@ -21,7 +22,7 @@ from teho.source.stack import Level, argument
 __all__ = ["find_large_image"]
 
 _OPEN = "PIL.Image.open"
-_JPEG = re.compile(rb"\.jpe?g\b|[\"']jpe?g\b", re.IGNORECASE)
+_JPEG = lazy_pattern(rb"\.jpe?g\b|[\"']jpe?g\b", re.IGNORECASE)
 _LARGEST = 160
 """A photograph that is 4 times as large in each direction has 640 pixels: almost all have more."""
 _SAME_IMAGE = frozenset(("convert", "copy"))

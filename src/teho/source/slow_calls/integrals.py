@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.inputs import Inputs, Value
 from teho.source.parsed import Loop, root_name
@@ -20,9 +21,9 @@ from teho.source.stack import Level
 
 __all__ = ["find_integral"]
 
-_QUAD = re.compile(r"scipy\.integrate\.(_?quadpack(_py)?\.)?quad")
-_INFINITE = re.compile(r"\binf\b|\bInf\b|infty|Infinity", re.IGNORECASE)
-_VECTORIZE = re.compile(r"/numpy/lib/_?function_base")
+_QUAD = lazy_pattern(r"scipy\.integrate\.(_?quadpack(_py)?\.)?quad")
+_INFINITE = lazy_pattern(r"\binf\b|\bInf\b|infty|Infinity", re.IGNORECASE)
+_VECTORIZE = lazy_pattern(r"/numpy/lib/_?function_base")
 """`np.vectorize` calls a function for each item of an array."""
 _NONE = ast.Tuple(elts=[], ctx=ast.Load())
 _LEAST_INTEGRALS = 100

@@ -7,11 +7,11 @@ the computation with the model is only a small part of its time.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop
 from teho.source.program import Place
@@ -21,7 +21,7 @@ from teho.source.stack import Level, argument
 
 __all__ = ["find_loaded_again"]
 
-_LOADS = re.compile(
+_LOADS = lazy_pattern(
     r"(transformers|diffusers|sentence_transformers|peft|open_clip|timm|tokenizers)\.[\w.]*"
     r"(from_pretrained|from_file)|transformers\.pipeline|sentence_transformers\.SentenceTransformer|"
     r"spacy\.load|whisper\.load_model|torch\.(jit\.load|hub\.load)|timm\.create_model|"

@@ -9,12 +9,12 @@ that the threads share.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.changes import named_values
 from teho.source.parsed import Function, dotted_name, root_name
 from teho.source.program import is_imported
@@ -26,12 +26,12 @@ __all__ = ["find_held_lock"]
 _LOCKS = frozenset(("threading.Lock", "threading.RLock"))
 _THREAD = "<thread>"
 """File of the frame between the functions of another thread and those of the main thread."""
-_RUNS_BESIDE = re.compile(
+_RUNS_BESIDE = lazy_pattern(
     r"/(bz2|lzma|gzip|zlib|_compression|zipfile|tarfile|hashlib|ssl|socket|subprocess|shutil)\.py$"
     r"|/(http|urllib|urllib3|requests|httpx|httpcore|PIL|botocore|numpy|scipy|skimage|torch)/"
 )
 """Files of libraries that give the interpreter lock back while they work or wait."""
-_CALLS = re.compile(
+_CALLS = lazy_pattern(
     r"\b(read|readinto|recv|decompress|compress|sleep|urlopen|digest|hexdigest|sha\w+|md5|crc32"
     r"|fromfile|fsync|check_output|communicate)\("
 )

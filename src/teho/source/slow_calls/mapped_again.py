@@ -8,11 +8,11 @@ function only prints this argument.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Loop, dotted_name, root_name
 from teho.source.program import Place
 from teho.source.purity import Purity
@@ -21,9 +21,9 @@ from teho.source.stack import Level
 
 __all__ = ["find_mapped_again"]
 
-_FILES = re.compile(r"/datasets/(arrow_dataset|dataset_dict|fingerprint)\.py$")
+_FILES = lazy_pattern(r"/datasets/(arrow_dataset|dataset_dict|fingerprint)\.py$")
 _METHODS = frozenset(("map", "filter"))
-_PRINTS = re.compile(r"print|(.*\.)?(log|logger|logging)\.\w+|tqdm\.write|.*\.write")
+_PRINTS = lazy_pattern(r"print|(.*\.)?(log|logger|logging)\.\w+|tqdm\.write|.*\.write")
 
 
 def find_mapped_again(

@@ -7,12 +7,12 @@ needs its own elements. The source shows that the array is the same in each iter
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame, is_library
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop, dotted_name, root_name
 from teho.source.program import Program
@@ -26,8 +26,8 @@ _PLACES = frozenset(
     ("nonzero", "flatnonzero", "where", "argwhere", "count_nonzero", "sum", "any", "mean", "std")
 )
 """Functions and methods that go through a whole mask, or through the elements that it selects."""
-_OF_LABELS = re.compile(r"(scipy\.ndimage|skimage\.measure)(\.\w+)?\.label")
-_OTHERS = re.compile(r"/(pandas|polars|xarray|torch|tensorflow|jax|sklearn|dask|pyarrow)/")
+_OF_LABELS = lazy_pattern(r"(scipy\.ndimage|skimage\.measure)(\.\w+)?\.label")
+_OTHERS = lazy_pattern(r"/(pandas|polars|xarray|torch|tensorflow|jax|sklearn|dask|pyarrow)/")
 """Libraries whose tables and tensors have other ways to divide them."""
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, SourceFile, dotted_name
 from teho.source.slow_calls.item_lengths import is_length, longest_of
@@ -25,7 +26,7 @@ _MODELS = frozenset(
     ("torch", "transformers", "lightning", "pytorch_lightning", "sentence_transformers", "fairseq")
 )
 """Libraries whose models compute with the padding. JAX and TensorFlow compile for each width."""
-_STATIC = re.compile(
+_STATIC = lazy_pattern(
     rb"torch\.compile|\.compile\(|CUDAGraph|torch_xla|make_graphed_callables|jax\.jit|tf\.function"
     rb"|torch_compile|tensorrt|onnxruntime"
 )
@@ -33,8 +34,8 @@ _STATIC = re.compile(
 _MAKERS = frozenset(("zeros", "ones", "full", "empty", "new_zeros", "new_full", "new_ones"))
 _METHODS = frozenset(("new_zeros", "new_full", "new_ones"))
 _ARRAYS = frozenset(("numpy", "torch", "cupy"))
-_FIXED_NAME = re.compile(r"(?i)(^|_)(max|maximum|longest|seq|sequence|context|block|fixed|pad)")
-_OF_BATCH = re.compile(r"(?i)collate|batch")
+_FIXED_NAME = lazy_pattern(r"(?i)(^|_)(max|maximum|longest|seq|sequence|context|block|fixed|pad)")
+_OF_BATCH = lazy_pattern(r"(?i)collate|batch")
 _NARROWEST = 32
 _DEEPEST = 4
 _LONGEST_TEXT = 80

@@ -7,12 +7,12 @@ clause, and the source shows that a loop sends the query with an offset that gro
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.database.tokens import Token, tokens
 from teho.source.parsed import Loop, dotted_name
@@ -26,7 +26,7 @@ _LEAST_PAGES = 10
 _DEEPEST = 6
 _COUNTS = frozenset(("range", "trange", "count", "itertools.count", "enumerate"))
 """Functions whose items grow."""
-_ROWS = re.compile(r"^len\(|\b(rowcount|shape\[0\]|num_rows|height)$")
+_ROWS = lazy_pattern(r"^len\(|\b(rowcount|shape\[0\]|num_rows|height)$")
 """Step of a program that adds the number of rows that it got."""
 _PANDAS = frozenset(("read_sql", "read_sql_query"))
 

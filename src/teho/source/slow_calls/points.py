@@ -8,23 +8,23 @@ each other.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame, is_library
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop, root_name
 from teho.source.stack import Level
 
 __all__ = ["find_single_points"]
 
-_OF_MANY = re.compile(
+_OF_MANY = lazy_pattern(
     r"/scipy/interpolate/\w+\.py:(\w+\.)?(__call__|ev)$|/scipy/stats/_kde\.py:(\w+\.)?evaluate$"
     r"|/scipy/spatial/_kdtree\.py:(\w+\.)?query$"
 )
 """Functions that return one value for each point."""
-_CONVERTS = re.compile(
+_CONVERTS = lazy_pattern(
     r"(np|numpy)\.(array|asarray|atleast_[12]d|float32|float64)|float|tuple|list"
 )
 _LEAST_POINTS = 100

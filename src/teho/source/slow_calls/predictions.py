@@ -7,12 +7,12 @@ prediction of one row. If all rows are known before the loop, one call can predi
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.inputs import Inputs, Value
 from teho.source.parsed import Function, Loop, root_name
@@ -23,15 +23,15 @@ from teho.source.stack import Level
 
 __all__ = ["find_single_predictions"]
 
-_LIBRARIES = re.compile(r"/(sklearn|lightgbm|xgboost|catboost|imblearn|keras)/")
-_PANDAS = re.compile(r"/pandas/core/")
+_LIBRARIES = lazy_pattern(r"/(sklearn|lightgbm|xgboost|catboost|imblearn|keras)/")
+_PANDAS = lazy_pattern(r"/pandas/core/")
 _METHODS = frozenset(
     (
         *("predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples"),
         *("transform", "inverse_transform"),
     )
 )
-_TRAINS = re.compile(r"(partial_|re)?fit(_\w+)?|update|(re)?train\w*|learn\w*|set_params|load\w*")
+_TRAINS = lazy_pattern(r"(partial_|re)?fit(_\w+)?|update|(re)?train\w*|learn\w*|set_params|load\w*")
 """Methods that change a model: the next prediction may depend on the one before."""
 _WAITS = frozenset(("sleep", "input", "recv", "readline", "poll", "get_nowait"))
 """Functions of programs that get their rows one after the other, such as from an instrument."""

@@ -13,16 +13,17 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, dotted_name
 from teho.source.stack import Level
 
 __all__ = ["find_block_of_rank", "is_rank", "is_world"]
 
-_RANK = re.compile(
+_RANK = lazy_pattern(
     r"((\w+\.)*(get_rank|Get_rank|process_index)\(.*\)|int\(.*\b(RANK|SLURM_PROCID)\b.*\))"
 )
-_WORLD = re.compile(
+_WORLD = lazy_pattern(
     r"((\w+\.)*(get_world_size|Get_size|process_count)\(.*\)"
     r"|int\(.*\b(WORLD_SIZE|SLURM_NTASKS)\b.*\))"
 )

@@ -9,12 +9,12 @@ waits for an answer. The source shows the two parts, and where the connection is
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.changes import named_values, stored_or_named
 from teho.source.parsed import Function, SourceFile, dotted_name
 from teho.source.program import Place
@@ -27,7 +27,7 @@ _READS = frozenset(("recv", "recv_into"))
 _SENDS = frozenset(("send", "sendall"))
 _SMALL = frozenset(("pack", "to_bytes", "encode"))
 """Methods that give a few bytes: a header, or a short text."""
-_NO_DELAY = re.compile(rb"NODELAY|TCP_CORK|MSG_MORE")
+_NO_DELAY = lazy_pattern(rb"NODELAY|TCP_CORK|MSG_MORE")
 """Words of a program that decides itself when the kernel sends its data."""
 _BLOCKS = ("body", "orelse", "finalbody")
 _DEEPEST = 3

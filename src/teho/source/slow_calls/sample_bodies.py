@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from teho.patterns import lazy_pattern
 from teho.source.devices import called_name
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Loop, root_name
@@ -15,9 +16,9 @@ from teho.source.stack import Level
 
 __all__ = ["Body", "Samples"]
 
-_TRANSFORMS = re.compile(r"(torchvision\.transforms|kornia)\.")
-_OF_DEVICES = re.compile(r"(torch|torchvision|kornia|cupy|cupyx|jax|einops)\.")
-_OF_HOST = re.compile(
+_TRANSFORMS = lazy_pattern(r"(torchvision\.transforms|kornia)\.")
+_OF_DEVICES = lazy_pattern(r"(torch|torchvision|kornia|cupy|cupyx|jax|einops)\.")
+_OF_HOST = lazy_pattern(
     r"(math|random|numpy|builtins)\.|(len|int|float|bool|range|min|max|abs|zip|enumerate|round|print"
     r"|tuple|list|sum|slice)$"
 )

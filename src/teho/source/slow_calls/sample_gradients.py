@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop, dotted_name, root_name
 from teho.source.program import is_imported
@@ -31,7 +32,7 @@ _OTHER_STEPS = frozenset(("step", "create_graph", "retain_graph", "register_hook
 _ZEROES = frozenset(("zero_grad", "zero_"))
 _LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.Dict, ast.DictComp, ast.GeneratorExp)
 _MAKES_LISTS = frozenset(("list", "tuple", "sorted", "zip", "split", "chunk", "unbind"))
-_PARAMETERS = re.compile(r"(?:list|tuple)?\(?([\w.]+)\.parameters\(\)\)?")
+_PARAMETERS = lazy_pattern(r"(?:list|tuple)?\(?([\w.]+)\.parameters\(\)\)?")
 _NAMES = ("values", "weights", "values_of_model")
 _GRADIENTS = ("all_grads", "grads_of_samples")
 _FUNCTIONS = ("loss_of_one", "loss_of_one_sample")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.devices import Devices, Where, called_name
 from teho.source.parsed import COMPREHENSIONS, Function, Loop, root_name
@@ -25,17 +26,17 @@ from teho.source.stack import Level
 
 __all__ = ["find_sample_loop"]
 
-_LOADER = re.compile(
+_LOADER = lazy_pattern(
     r"/torch/utils/data/|/torch/_dynamo/|/jax/_src/(pjit|interpreters/partial_eval)\.py$"
 )
 """Files of libraries that call the loop in a data loader, or to compile it."""
-_COMPILES = re.compile(r"\b(jit|vmap|pmap|filter_jit|fuse|script|rawkernel)\b|torch\.compile")
+_COMPILES = lazy_pattern(r"\b(jit|vmap|pmap|filter_jit|fuse|script|rawkernel)\b|torch\.compile")
 _LEAST_SAMPLES = 8
-_JOINS = re.compile(
+_JOINS = lazy_pattern(
     r"(torch|cupy|jax\.numpy)\.(stack|cat|concat|concatenate|vstack|hstack|asarray|array)$"
 )
-_STACKS = re.compile(r"(stack|array)$")
-_ARRAYS_OF_DEVICE = re.compile(r"(cupy|jax\.numpy|jax\.image|jax\.nn)\.")
+_STACKS = lazy_pattern(r"(stack|array)$")
+_ARRAYS_OF_DEVICE = lazy_pattern(r"(cupy|jax\.numpy|jax\.image|jax\.nn)\.")
 _LISTS = frozenset(("zip", "enumerate", "range", "list", "tuple", "sorted", "map", "filter"))
 _DEEPEST = 4
 _CHUNKS = frozenset(("split", "chunk", "tensor_split"))

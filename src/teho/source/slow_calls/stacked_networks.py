@@ -8,12 +8,12 @@ stacked parameters.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import length
 from teho.source.parsed import Function
 from teho.source.program import Place, Program
@@ -23,7 +23,7 @@ from teho.source.stack import Level
 __all__ = ["find_networks_in_turn"]
 
 _LIST = "torch.nn.ModuleList"
-_STATEFUL = re.compile(r"\b\w*(BatchNorm|InstanceNorm|Dropout|RNN|LSTM|GRU)\w*|register_buffer")
+_STATEFUL = lazy_pattern(r"\b\w*(BatchNorm|InstanceNorm|Dropout|RNN|LSTM|GRU)\w*|register_buffer")
 """Modules that `torch.func` does not run in this way: they have buffers, or draw numbers."""
 _TRAINS = frozenset(("backward", "step", "zero_grad"))
 _FEWEST = 20

@@ -8,12 +8,12 @@ loop, and that the function only computes with it.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Union
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.options.uses import name_of
 from teho.source.parsed import Function
@@ -26,7 +26,7 @@ __all__ = ["find_static_argument"]
 _JIT = "jax.jit"
 _PARTIAL = "functools.partial"
 _STATIC = frozenset(("static_argnames", "static_argnums"))
-_ELEMENTWISE = re.compile(
+_ELEMENTWISE = lazy_pattern(
     r"(jax\.numpy|numpy|jnp)\.(sin|cos|tan|exp|log|log1p|expm1|sqrt|tanh|abs|square|power|maximum"
     r"|minimum|multiply|add|subtract|divide|where|clip|sign|float32|float64|asarray|array)"
 )

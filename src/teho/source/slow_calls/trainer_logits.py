@@ -8,11 +8,11 @@ logit is used, the GPU can find this place, and only one number per token is cop
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.options.results import Parents, parents_of
 from teho.source.parsed import Function, root_name
 from teho.source.program import Place
@@ -21,8 +21,8 @@ from teho.source.stack import Level
 
 __all__ = ["find_collected_logits"]
 
-_TRAINER = re.compile(r"\w*Trainer$")
-_COLLECTS = re.compile(r"/transformers/trainer_pt_utils\.py$")
+_TRAINER = lazy_pattern(r"\w*Trainer$")
+_COLLECTS = lazy_pattern(r"/transformers/trainer_pt_utils\.py$")
 _LAST_AXIS = ("-1", "2")
 
 

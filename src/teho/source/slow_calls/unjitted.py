@@ -8,11 +8,11 @@ program gives them a new function in each call, JAX compiles them again in each 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, dotted_name, root_name
@@ -23,12 +23,12 @@ from teho.source.stack import Level
 
 __all__ = ["find_unjitted"]
 
-_COMPILES = re.compile(r"/jax/_src/(compiler|pjit|interpreters/(mlir|pxla|partial_eval))\b")
-_OWN_LOOPS = re.compile(r"/jax/_src/lax/control_flow/")
-_JIT = re.compile(r"\b(jit|pmap|filter_jit)\b")
+_COMPILES = lazy_pattern(r"/jax/_src/(compiler|pjit|interpreters/(mlir|pxla|partial_eval))\b")
+_OWN_LOOPS = lazy_pattern(r"/jax/_src/lax/control_flow/")
+_JIT = lazy_pattern(r"\b(jit|pmap|filter_jit)\b")
 _LEAST_ITERATIONS = 3
 _DEEPEST = 4
-_TRACED = re.compile(r"(jax|optax|flax|chex|equinox|functools|operator)(\.|$)")
+_TRACED = lazy_pattern(r"(jax|optax|flax|chex|equinox|functools|operator)(\.|$)")
 """Libraries whose functions JAX can trace."""
 _BUILTINS = frozenset(
     (

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.counts import length
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, Loop, root_name
@@ -23,12 +24,12 @@ from teho.source.stack import Level
 
 __all__ = ["find_unrolled_loop"]
 
-_JIT = re.compile(r"/jax/_src/pjit\.py$")
-_JITTED = re.compile(r"\b(jit|pmap|filter_jit)\b")
+_JIT = lazy_pattern(r"/jax/_src/pjit\.py$")
+_JITTED = lazy_pattern(r"\b(jit|pmap|filter_jit)\b")
 _MOST_FUNCTIONS = 50
 _LEAST = 16
 """Fewer passes are often the layers of a model."""
-_MANY = re.compile(r"\.shape\[|\blen\(|(?i:step|time|iter|horizon|seq)|^[TN]$")
+_MANY = lazy_pattern(r"\.shape\[|\blen\(|(?i:step|time|iter|horizon|seq)|^[TN]$")
 """Numbers of passes that are no number of layers, if the source does not say how many."""
 _NAMES = ("one_pass", "one_step", "advance")
 _NUMBERS = (ast.JoinedStr, ast.IfExp, ast.Slice, ast.Compare, ast.Lambda, ast.Starred)

@@ -7,12 +7,12 @@ epoch then has as many steps as with one process, and all ranks together do the 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Loop, dotted_name, root_name
 from teho.source.program import Place, Program
 from teho.source.slow_calls.loop_parts import imported_name
@@ -22,18 +22,18 @@ __all__ = ["find_unshared_data"]
 
 _LOADER = "torch.utils.data.DataLoader"
 _SAME_ITEMS = frozenset(("tqdm", "enumerate"))
-_OTHER_WAYS = re.compile(
+_OTHER_WAYS = lazy_pattern(
     r"DistributedSampler|sampler\s*=|\.shard\(|split_dataset_by_node|split_between_processes|islice"
     r"|\b(accelerat\w*|[lL]ightning\w*|[dD]eepspeed|horovod|hvd|fabric|Fabric|webdataset|wds|dali)\b"
     r"|IterableDataset|device_mesh|DeviceMesh|parallelize_module|new_group|[pP]ipeline"
     r"|max_steps|total_steps|StopIteration"
 )
 """Words of programs that divide the data otherwise, or whose ranks may need the same data."""
-_OF_RANK = re.compile(
+_OF_RANK = lazy_pattern(
     r"rank|RANK|world|WORLD|PROCID|shard|[sS]ubset|random_split|split_by|partition|scatter"
 )
 """Words of an expression that may give each rank other data."""
-_WRAPS = re.compile(r"\b(DistributedDataParallel|DDP)\(")
+_WRAPS = lazy_pattern(r"\b(DistributedDataParallel|DDP)\(")
 _DEEPEST = 6
 
 

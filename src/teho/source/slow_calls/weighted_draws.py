@@ -8,12 +8,12 @@ has levels: 20 for a million weights.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.changes import named_values, stored
 from teho.source.parsed import Function, root_name
 from teho.source.slow_calls.loop_parts import imported_name, loads_of, names_in
@@ -22,7 +22,7 @@ from teho.source.stack import Level
 __all__ = ["find_weighted_draw"]
 
 _DEEPEST = 4
-_MASKS = re.compile(r"\[\w*(mask|done|valid|keep|slice)\w*\]")
+_MASKS = lazy_pattern(r"\[\w*(mask|done|valid|keep|slice)\w*\]")
 """Indexes that may be no numbers of elements."""
 
 

@@ -7,11 +7,11 @@ longer than the step. Teho reports it only if the loop makes an optimizer step i
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.changes import named_values
 from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop, root_name
@@ -21,8 +21,8 @@ from teho.source.stack import Level
 __all__ = ["find_weights_as_text"]
 
 _LEAST_STEPS = 20
-_WEIGHTS = re.compile(r"\b(state_dict|named_parameters|parameters)\(\)")
-_CONVERTS = re.compile(r"\.tolist\(\)")
+_WEIGHTS = lazy_pattern(r"\b(state_dict|named_parameters|parameters)\(\)")
+_CONVERTS = lazy_pattern(r"\.tolist\(\)")
 _TEXTS = frozenset(("dumps", "dump", "tolist", "write", "writerow", "savetxt"))
 _DEEPEST = 3
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 from teho.source.parsed import Function, dotted_name, root_name
 from teho.source.program import Place, is_imported
 from teho.source.purity import Purity
@@ -21,10 +22,10 @@ from teho.source.stack import Level
 
 __all__ = ["find_prepared_by_all_workers"]
 
-_WORKER = re.compile(r"/torch/utils/data/_utils/worker\.py$")
-_COUNTS = re.compile(r"\b(num_workers|n_workers|workers_count)\b")
-_NUMBERS = re.compile(r"\b(\w+\.id|worker_id)\b")
-_MOVES = re.compile(r"read\w*|next|seek|get|pop|popleft|recv|load|fromfile")
+_WORKER = lazy_pattern(r"/torch/utils/data/_utils/worker\.py$")
+_COUNTS = lazy_pattern(r"\b(num_workers|n_workers|workers_count)\b")
+_NUMBERS = lazy_pattern(r"\b(\w+\.id|worker_id)\b")
+_MOVES = lazy_pattern(r"read\w*|next|seek|get|pop|popleft|recv|load|fromfile")
 """Functions that change the position of what they read: a worker must not leave them out."""
 
 

@@ -10,6 +10,7 @@ from teho.explain.where import BACKWARD, IMPORTS, doing_in, place_of
 from teho.model.program import Doing
 from teho.model.stack import Seen, is_library
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 from teho.units import MIB
 
 RANK = 297
@@ -33,11 +34,13 @@ THRESHOLDS = {
     ),
 }
 
-_OTHER_DERIVATIVES = re.compile(r"torch/autograd/__init__\.py:grad$|torch/_functorch/")
+_OTHER_DERIVATIVES = lazy_pattern(r"torch/autograd/__init__\.py:grad$|torch/_functorch/")
 """Functions that compute derivatives which are a part of the loss."""
-_COMPILED = re.compile(r"torch/_inductor/|torch/_dynamo/eval_frame\.py:(?!DisableContext)")
+_COMPILED = lazy_pattern(r"torch/_inductor/|torch/_dynamo/eval_frame\.py:(?!DisableContext)")
 """Functions of compiled code, in which modules have no functions of their own."""
-_NOT_FORWARD = re.compile(r"torch/(optim/|nn/utils/(clip_grad|parametriz)|serialization\.py|cuda/)")
+_NOT_FORWARD = lazy_pattern(
+    r"torch/(optim/|nn/utils/(clip_grad|parametriz)|serialization\.py|cuda/)"
+)
 _COMPUTING = frozenset((Doing.PYTHON, Doing.NATIVE, Doing.THREADS, Doing.CORE))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from teho.explain.activities import ANOMALY_MODE, activity_times
@@ -16,6 +15,7 @@ from teho.explain.rule import (
     Threshold,
 )
 from teho.model.program import Doing, MainProcess
+from teho.patterns import lazy_pattern
 
 RANK = 215
 SEVERITY = "warning"
@@ -30,7 +30,7 @@ _OF_TRAINER = (
     "remove `detect_anomaly=True` from the arguments of `Trainer`, and "
     "`torch.autograd.set_detect_anomaly(True)` from the program"
 )
-_LIGHTNING = re.compile(r"/(lightning|pytorch_lightning)/pytorch/|/pytorch_lightning/")
+_LIGHTNING = lazy_pattern(r"/(lightning|pytorch_lightning)/pytorch/|/pytorch_lightning/")
 _MODES = {
     ("torch", "anomaly"): _ANOMALY,
     ("jax", "disable_jit"): (

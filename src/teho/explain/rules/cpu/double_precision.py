@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from teho.explain.options import found_of_rule, option_of_rule
 from teho.explain.peaks import peaks_of
 from teho.explain.program_context import in_lines, is_on_gpu
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.model.program import Doing, MainProcess
+from teho.patterns import lazy_pattern
 
 RANK = 310
 SEVERITY = "remark"
@@ -31,7 +30,7 @@ THRESHOLDS = {
 }
 
 _COMPUTING = (Doing.NATIVE, Doing.THREADS, Doing.DEVICE, Doing.COPYING)
-_FACTORISES = re.compile(
+_FACTORISES = lazy_pattern(
     r"\b(linalg\.(cholesky|qr|eig|svd|inv|pinv|solve|lu|ldl|lstsq|slogdet|det|matrix_exp|expm"
     r"|geqrf|householder)\w*|cholesky_\w+|cho_(factor|solve)|lu_(factor|solve)"
     r"|triangular_solve|solve_triangular)\("

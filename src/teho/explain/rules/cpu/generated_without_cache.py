@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from teho.explain.program_context import in_lines
@@ -10,6 +9,7 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chos
 from teho.explain.where import LineTimes, place_of
 from teho.model.stack import Frame
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 
 RANK = 212
 SEVERITY = "critical, warning, remark"
@@ -23,11 +23,11 @@ THRESHOLDS = {
     ),
 }
 
-_GENERATING = re.compile(
+_GENERATING = lazy_pattern(
     r"transformers/generation/utils\.py:(\w+\.)?_(sample|beam_search|greedy\w*)$"
 )
-_ATTENTION = re.compile(r":\w*Attention\.forward$")
-_CACHE = re.compile(r"transformers/cache_utils\.py:")
+_ATTENTION = lazy_pattern(r":\w*Attention\.forward$")
+_CACHE = lazy_pattern(r"transformers/cache_utils\.py:")
 _ACTION = (
     "If `use_cache=False` is in `generate(…)`, in the `GenerationConfig` or in the model's "
     "configuration, remove this setting: without the cache, the model computes all earlier tokens "

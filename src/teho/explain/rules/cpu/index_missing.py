@@ -13,13 +13,12 @@ index of this column. SQLite can have an index for the result of the function.
 
 from __future__ import annotations
 
-import re
-
 from teho.explain.loops import each_pass, loop_evidence
 from teho.explain.queries import IndexTime, index_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.explain.wording import listed
 from teho.model.program import MainProcess
+from teho.patterns import lazy_pattern
 
 RANK = 207
 SEVERITY = "critical, warning"
@@ -34,7 +33,7 @@ SAME_LOSS_AS = ("work_repeated", "known_activity")
 _REGAIN = (0.3, 0.98)
 """Part of the time that an index saves: almost all of it if a query selects a few rows. If a query
 selects many rows, the time for these rows remains."""
-_WORDS = re.compile(r"\w+")
+_WORDS = lazy_pattern(r"\w+")
 _COMPUTED = (
     " An index on the column itself would not help, because the query calls a function on the "
     "column."

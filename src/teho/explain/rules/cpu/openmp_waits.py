@@ -6,7 +6,6 @@ waits in a busy loop. A function of the OpenMP library is then running.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from teho.explain.cores import cores_of_others
@@ -14,6 +13,7 @@ from teho.explain.native import caller_words, label_of, native_uses, top_line
 from teho.explain.rule import Certainty, Evidence, Findings, RuleContext, Severity, chosen
 from teho.model.native import FunctionUse, NativeProgram
 from teho.model.summary import NodeSummary
+from teho.patterns import lazy_pattern
 
 RANK = 453
 SEVERITY = "warning"
@@ -35,15 +35,15 @@ THRESHOLDS = {
 MUTES = ("openmp_uneven", "serial_program", "cores_unused")
 MUTES_BECAUSE = "this finding says which threads waited"
 
-_LIBRARIES = re.compile(r"lib(gomp|omp5?|iomp5|nvomp)\.so.*")
+_LIBRARIES = lazy_pattern(r"lib(gomp|omp5?|iomp5|nvomp)\.so.*")
 """OpenMP of GCC, LLVM, Intel and NVIDIA."""
-_WAITS = re.compile(
+_WAITS = lazy_pattern(
     r"GOMP_(parallel\w*|barrier\w*|loop_end|sections_end|single\w*|taskwait\w*|taskgroup_end)"
     r"|gomp_\w*(barrier|wait|thread_start)\w*|do_(wait|spin)"
     r"|__kmpc_(barrier|fork_call|reduce\w*|single)|__kmp_\w*(barrier|wait|launch|release)\w*"
 )
-_UNNAMED = re.compile(r"\+0x")
-_REGION = re.compile(r"\._omp_fn\.|\.omp_outlined|\.DIR\.OMP\.|\.extracted")
+_UNNAMED = lazy_pattern(r"\+0x")
+_REGION = lazy_pattern(r"\._omp_fn\.|\.omp_outlined|\.DIR\.OMP\.|\.extracted")
 _MORE = 2.0
 """A group of threads waited more than another group if its share is this much larger."""
 _MOSTLY = 0.5

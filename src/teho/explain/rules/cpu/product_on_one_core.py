@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, chosen
 from teho.explain.where import LineTimes
 from teho.model.program import MainProcess
 from teho.model.stack import Frame, State, is_library
+from teho.patterns import lazy_pattern
 
 RANK = 299
 SEVERITY = "critical, warning"
@@ -31,7 +30,7 @@ THRESHOLDS = {
 MUTES = ("serial_program", "cores_unused")
 MUTES_BECAUSE = "this finding says which part of the program used only one core"
 
-_PRODUCT = re.compile(r"[\w)\]] @ [\w(]|\b(np|numpy)\.(dot|matmul|inner|tensordot)\(|\.dot\(")
+_PRODUCT = lazy_pattern(r"[\w)\]] @ [\w(]|\b(np|numpy)\.(dot|matmul|inner|tensordot)\(|\.dot\(")
 """A product as a call into native code: its line is the innermost one."""
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from teho.explain.activities import ActivityKind, activity_of
 from teho.explain.options import lines_of_option
 from teho.explain.program_context import in_lines
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.where import LineTimes, doing_in
 from teho.model.program import Doing, MainProcess
+from teho.patterns import lazy_pattern
 
 RANK = 300
 SEVERITY = "critical, warning, hint"
@@ -24,8 +23,8 @@ THRESHOLDS = {
 }
 NAMES_NO_CAUSE = True
 
-_PACKAGES = re.compile(r"/(site|dist)-packages/")
-_SOLVERS = re.compile(r"/scipy/(integrate|optimize)/")
+_PACKAGES = lazy_pattern(r"/(site|dist)-packages/")
+_SOLVERS = lazy_pattern(r"/scipy/(integrate|optimize)/")
 """Files that call a function of the program very often: it may work on whole arrays already."""
 
 

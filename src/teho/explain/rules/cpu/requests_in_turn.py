@@ -14,7 +14,6 @@ open.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from teho.explain.coroutines import CallTime, in_turn_times
@@ -22,6 +21,7 @@ from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramCon
 from teho.model.in_source import Block, InTurn
 from teho.model.program import MainProcess
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 
 RANK = 209
 SEVERITY = "critical, warning"
@@ -37,7 +37,7 @@ THRESHOLDS = {
     ),
 }
 SAME_LOSS_AS = ("known_activity",)
-_HEAD = re.compile(r"for (.+?) in (.+)")
+_HEAD = lazy_pattern(r"for (.+?) in (.+)")
 _LEAST, _MOST = 0.5, 0.9
 """Part that is saved: at least half of the smaller one of waiting and computing, which then happen
 at the same time, and at most almost all waiting, if the server answers many requests at once."""

@@ -5,12 +5,12 @@ If shell scripts have loops that start programs, the finding names these loops.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from teho.explain.rule import Certainty, Evidence, Findings, RuleContext, Severity, chosen
 from teho.explain.wording import listed
 from teho.model.run import ShellLoop
+from teho.patterns import lazy_pattern
 
 RANK = 452
 SEVERITY = "warning"
@@ -35,7 +35,7 @@ MUTES = ("serial_program", "cores_unused")
 MUTES_BECAUSE = "this finding says what the program does with the one core that it uses"
 
 _MOST_LOOPS = 2
-_READS = re.compile(r"\bread\b")
+_READS = lazy_pattern(r"\bread\b")
 _TEXT_TOOLS = frozenset(
     ("awk", "gawk", "mawk", "cut", "sed", "tr", "grep", "head", "tail", "wc", "bc", "expr", "paste")
 )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.explain.where import time_in
+from teho.patterns import lazy_pattern
 from teho.units import format_bytes
 
 RANK = 262
@@ -23,7 +22,7 @@ THRESHOLDS = {
 MUTES = ("backward_long",)
 MUTES_BECAUSE = "this finding says why the backward pass takes long"
 
-_GRADIENTS = re.compile(
+_GRADIENTS = lazy_pattern(
     r"torch/(_tensor\.py:(Tensor\.)?backward|autograd/__init__\.py:backward|optim/|nn/utils/clip_grad)"
 )
 """Functions that make, change or use gradients."""

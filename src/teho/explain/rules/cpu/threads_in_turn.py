@@ -6,7 +6,6 @@ computes in the block of `with lock:`. Such work could run in several threads at
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from teho.explain.rule import (
 from teho.explain.where import doing_of
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame, Seen, is_library
+from teho.patterns import lazy_pattern
 
 RANK = 295
 SEVERITY = "critical, warning"
@@ -51,7 +51,7 @@ MUTES_BECAUSE = "this finding says why only one core was busy"
 
 _LEAST_USED = 0.5
 """With fewer cores in use, the threads mostly wait for something else."""
-_AWAITED = re.compile(
+_AWAITED = lazy_pattern(
     r"/(concurrent/futures/(thread|_base)|threading|multiprocessing/pool|asyncio/\w+)\.py$"
 )
 """Files of Python's library in which a program waits for its own threads."""

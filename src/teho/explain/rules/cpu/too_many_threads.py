@@ -7,7 +7,6 @@ work.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from teho.explain.wording import counted, span
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import State
 from teho.model.summary import NodeSummary
+from teho.patterns import lazy_pattern
 
 RANK = 480
 SEVERITY = "warning"
@@ -51,8 +51,8 @@ MUTES_BECAUSE = "if threads compete for cores, all other work of the program tak
 
 
 _PARAMETERS = (
-    ("LightGBM", re.compile(r"/(site|dist)-packages/lightgbm/"), "num_threads"),
-    ("XGBoost", re.compile(r"/(site|dist)-packages/xgboost/"), "nthread"),
+    ("LightGBM", lazy_pattern(r"/(site|dist)-packages/lightgbm/"), "num_threads"),
+    ("XGBoost", lazy_pattern(r"/(site|dist)-packages/xgboost/"), "nthread"),
 )
 """Libraries whose parameter takes precedence over OMP_NUM_THREADS, and their files."""
 _WORKING = frozenset((State.PYTHON, State.NATIVE, State.THREADS, State.CORE))

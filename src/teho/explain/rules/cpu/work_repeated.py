@@ -10,7 +10,6 @@ for sure, so some repeated work is not found.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
@@ -24,6 +23,7 @@ from teho.explain.wording import listed
 from teho.model.in_source import Repeated
 from teho.model.program import MainProcess
 from teho.model.stack import Frame
+from teho.patterns import lazy_pattern
 
 RANK = 202
 SEVERITY = "critical, warning"
@@ -51,7 +51,7 @@ _COPY = (
     " The program changes the result afterwards. So keep the result as it is, and give the program "
     "a copy each time, for example with `copy.deepcopy`."
 )
-_METHOD = re.compile(r"\(\s*self\b")
+_METHOD = lazy_pattern(r"\(\s*self\b")
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -7,7 +7,6 @@ this costs only the first step. If each batch has another size, it costs more th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, chosen
@@ -16,6 +15,7 @@ from teho.explain.wording import listed
 from teho.model.in_source import CostlyOption
 from teho.model.program import MainProcess
 from teho.model.stack import Frame, Seen, State
+from teho.patterns import lazy_pattern
 
 RANK = 196
 SEVERITY = "critical, warning"
@@ -44,8 +44,8 @@ MUTES_BECAUSE = "the search explains why the GPU has little work"
 
 _SETTINGS = frozenset(("cudnn_benchmark", "cudnn_benchmark_by_lightning"))
 _CHANGES = "width_changes"
-_CONVOLUTION = re.compile(r"torch/nn/modules/conv\.py:.*_conv_forward$")
-_BY_FUNCTION = re.compile(r"\b(F|functional|torch)\.conv(_transpose)?[123]d\(")
+_CONVOLUTION = lazy_pattern(r"torch/nn/modules/conv\.py:.*_conv_forward$")
+_BY_FUNCTION = lazy_pattern(r"\b(F|functional|torch)\.conv(_transpose)?[123]d\(")
 _BACKWARD_STATES = (State.THREADS, State.NATIVE)
 _AXES = 3
 """Least number of axes of a batch of images or series."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from operator import lt
 
 from teho.explain.limits import Level, compare_with_limits
@@ -10,6 +9,7 @@ from teho.explain.places import NodeGpu, gauges, recorded
 from teho.explain.rule import Findings, ProgramContext, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import MainProcess
+from teho.patterns import lazy_pattern
 
 RANK = 540
 SEVERITY = "remark"
@@ -44,9 +44,9 @@ _NONE_SEEN = Missing(
 )
 
 
-_OWN_KERNELS = re.compile(r"/(numba/cuda|triton|cupy/_core/raw|pycuda)")
+_OWN_KERNELS = lazy_pattern(r"/(numba/cuda|triton|cupy/_core/raw|pycuda)")
 """Files of the libraries with which a Python program compiles kernels of its own."""
-_OTHERS = re.compile(r"/torch/_(inductor|dynamo)/|<frozen importlib")
+_OTHERS = lazy_pattern(r"/torch/_(inductor|dynamo)/|<frozen importlib")
 """Files of `torch.compile`, which uses Triton too, and of imports."""
 
 

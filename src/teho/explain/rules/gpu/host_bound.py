@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from teho.explain.activities import ActivityKind, activity_of
 from teho.explain.kinds import DEEP_GPU
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold, chosen
@@ -11,6 +9,7 @@ from teho.explain.where import BACKWARD, LineTimes, doing_in, place_of
 from teho.explain.wording import FEWER_KERNELS
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Seen, State, is_library
+from teho.patterns import lazy_pattern
 
 RANK = 245
 SEVERITY = "critical, warning"
@@ -25,8 +24,8 @@ THRESHOLDS = {
 MUTES = (*DEEP_GPU, "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small")
 MUTES_BECAUSE = "this finding says why the GPU had little work, and what the main thread did"
 
-_LIBRARIES = re.compile(r"/(torch|jax|tensorflow|keras|cupy|flax|optax|equinox|haiku)/")
-_CALLS = re.compile(r"\b(torch|nn|F|jnp|jax|lax|tf|cp|cupy)\.[\w.]+\(|\b\w+\.(backward|step)\(")
+_LIBRARIES = lazy_pattern(r"/(torch|jax|tensorflow|keras|cupy|flax|optax|equinox|haiku)/")
+_CALLS = lazy_pattern(r"\b(torch|nn|F|jnp|jax|lax|tf|cp|cupy)\.[\w.]+\(|\b\w+\.(backward|step)\(")
 """Calls of a library that computes on GPUs, in a line of the program."""
 _IN_BACKWARD = frozenset((Doing.PYTHON, Doing.NATIVE, Doing.THREADS, Doing.LOCK))
 

@@ -6,11 +6,10 @@ In the other layout, cuDNN converts the images before and after many convolution
 
 from __future__ import annotations
 
-import re
-
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.where import place_of
 from teho.model.program import MainProcess
+from teho.patterns import lazy_pattern
 
 RANK = 455
 SEVERITY = "remark"
@@ -27,7 +26,7 @@ THRESHOLDS = {
 }
 
 _16_BITS = frozenset(("bfloat16", "float16"))
-_CONVOLUTION = re.compile(r"torch/nn/modules/conv\.py:.*_conv_forward$")
+_CONVOLUTION = lazy_pattern(r"torch/nn/modules/conv\.py:.*_conv_forward$")
 
 
 def judge(context: ProgramContext) -> Findings:

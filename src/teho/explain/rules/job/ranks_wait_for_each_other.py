@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
@@ -15,6 +14,7 @@ from teho.explain.rule import Evidence, Findings, Located, ProgramContext, Thres
 from teho.explain.wording import MOST_NAMED, capital, the_ranks
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame, State
+from teho.patterns import lazy_pattern
 
 RANK = 265
 SEVERITY = "critical, warning"
@@ -64,8 +64,8 @@ _REDUCE_TOGETHER = (
     "it only every 100 steps. Use a larger batch for each rank. "
 )
 _CALLS = (
-    (re.compile(r"\b(all_gather|gather|broadcast)\w*\("), _GATHER_LESS),
-    (re.compile(r"\b(all_reduce|reduce)\w*\("), _REDUCE_TOGETHER),
+    (lazy_pattern(r"\b(all_gather|gather|broadcast)\w*\("), _GATHER_LESS),
+    (lazy_pattern(r"\b(all_reduce|reduce)\w*\("), _REDUCE_TOGETHER),
 )
 """Calls in the slowest line that exchange data, and the advice for each."""
 _FEWER_EXCHANGES = (
@@ -75,7 +75,7 @@ _FEWER_EXCHANGES = (
     "instead of one `all_reduce` for each value. "
 )
 _FEWER_RANKS = "If the model is small, fewer ranks may be faster: `teho scale` measures this."
-_SLEEP = re.compile(r"\bsleep\((\d+(?:\.\d+)?)\)")
+_SLEEP = lazy_pattern(r"\bsleep\((\d+(?:\.\d+)?)\)")
 SAME_LOSS_AS = ("input_of_one_rank_slower", "communication_bound", "rank_imbalance")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from statistics import fmean
 
 from teho.explain.idle import at_end, is_idle
@@ -12,6 +11,7 @@ from teho.explain.wording import joined, listed
 from teho.model.missing import Missing
 from teho.model.run import IdleProcess
 from teho.model.stack import State
+from teho.patterns import lazy_pattern
 from teho.units import format_duration
 
 RANK = 6
@@ -53,7 +53,7 @@ _WAITS = {
 }
 """Waits that other processes or threads of the run have to end, and for what. A program that
 sleeps, waits for the network, for a terminal or for an event may do so on purpose."""
-_STARTS_ELSEWHERE = re.compile(
+_STARTS_ELSEWHERE = lazy_pattern(
     r"srun|mpirun|mpiexec|prterun|orterun|orted|prted|hydra_\w+|slurmstepd|ssh|qrsh|pdsh|clush|jsrun"
     r"|aprun|docker|podman|kubectl"
 )

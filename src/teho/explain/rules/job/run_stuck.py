@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from teho.explain.wording import MOST_NAMED, capital, joined, the_ranks
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame, Seen, State, is_library
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 from teho.units import format_duration
 
 RANK = 5
@@ -77,7 +77,7 @@ _SPINS = frozenset((Doing.COMMUNICATING, Doing.DEVICE))
 _ASKS = ("input(", "breakpoint(", "pdb.", "getpass(", "sys.stdin")
 """Calls that wait for a person, or for the next line of a pipe."""
 _SLEEPS = "sleep("
-_SERVES = re.compile(
+_SERVES = lazy_pattern(
     r"/(socketserver|http/server|asyncio/base_events|asyncio/runners|wsgiref/simple_server)\.py:"
     r"|/(uvicorn|gunicorn|flask|werkzeug|tornado|aiohttp|grpc|zmq)/"
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from teho.explain.activities import main_activity
@@ -12,6 +11,7 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.explain.where import doing_of
 from teho.model.program import Doing
 from teho.model.stack import Seen
+from teho.patterns import lazy_pattern
 
 RANK = 270
 SEVERITY = "critical, warning"
@@ -20,8 +20,8 @@ THRESHOLDS: dict[str, Threshold] = {}
 _AS_TEXT = "arrays_written_as_text"
 """Name in activities.toml."""
 
-_TORCH_SAVES = re.compile(r"/torch/serialization\.py$")
-_TRAINERS = re.compile(r"/(lightning|pytorch_lightning|transformers|accelerate|fabric)/")
+_TORCH_SAVES = lazy_pattern(r"/torch/serialization\.py$")
+_TRAINERS = lazy_pattern(r"/(lightning|pytorch_lightning|transformers|accelerate|fabric)/")
 _MEANWHILE = (
     " To save while the program works, use `torch.distributed.checkpoint.async_save` instead of "
     "`torch.save`: it writes a folder with several files."
