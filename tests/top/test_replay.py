@@ -6,6 +6,7 @@ import contextlib
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pyarrow.parquet as pq
@@ -17,8 +18,10 @@ from teho.model.document import Fact
 from teho.model.run import Node
 from teho.show.top import replay as replay_module
 from teho.show.top.head import head
+from teho.show.top.job import JobLines
 from teho.show.top.live import LiveSource
 from teho.show.top.replay import ReplaySource
+from teho.store.read import rows_of_node
 from top.large_run import run_of_512_gpus
 
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
@@ -99,6 +102,25 @@ def test_a_recording_of_512_gpus_is_played_before_all_of_it_is_read(of_512_gpus:
     assert len(gpus) == 512
     assert all(isinstance(gpu.values["gpu_busy_percent"], float) for gpu in gpus)
     source.close()
+
+
+def test_the_lines_of_all_nodes_need_no_other_columns(
+    of_512_gpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[list[str]] = []
+
+    def counted(*arguments: Any, problems: list[str]) -> Any:
+        read.append(list(arguments[3]))
+        return rows_of_node(*arguments, problems=problems)
+
+    monkeypatch.setattr("teho.store.moments.rows_of_node", counted)
+    source = ReplaySource(of_512_gpus, Settings(), 60.0)
+    source.poll(reads_all=True)
+    text = "".join(row.line.plain for row in JobLines().view(source.frame().nodes, 120).rows)
+    assert text.count("MiB") == 64
+    # The columns of 64 nodes, and of their GPUs. All columns of 512 GPUs need 1 GB of memory.
+    assert len(read) == 128
+    assert all(len(columns) < 12 for columns in read)
 
 
 def test_a_recording_of_512_gpus_is_opened_before_its_report_is_made(

@@ -16,6 +16,7 @@ from teho.model.summary import Figure
 from teho.observe.viewer import Received
 
 __all__ = [
+    "FAULTS",
     "NewestValues",
     "busy_percent",
     "fullest_percent",
@@ -33,6 +34,8 @@ _NAMES: Mapping[Scope, Mapping[str, None]] = {
 """The metrics of a device that have one value, in their order."""
 _NOT_IN_SAMPLE = Missing(Reason.UNRECORDED, "the newest sample does not contain the necessary data")
 _ERRORS = ("gpu_ecc_corrected", "gpu_ecc_uncorrected", "gpu_xid_errors")
+FAULTS = (*_ERRORS, "gpu_thermal_throttle_percent")
+"""The metrics that say whether a GPU has a fault. They are read for each GPU of a run."""
 _HEAT_PERCENT = 5.0
 """A GPU that heat slows for less is not worth a warning: the limit of the rule `gpu_throttled`."""
 _ONLY_LIVE = Missing(

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from teho.config.settings import Settings
-from teho.explain.now import NewestValues
+from teho.explain.now import FAULTS, NewestValues
 from teho.explain.step import node_ends_s, offset_s
 from teho.model.document import Report
 from teho.model.run import Node, Run
@@ -29,9 +29,9 @@ _LONGEST_S = 0.2
 """Longest time of a tick for reading more nodes."""
 _COLUMNS = {
     "node": ("cpu_busy_percent", "job_memory_bytes", "core_busy_percent"),
-    "gpu": tuple(CURVES),
+    "gpu": tuple({*CURVES, *FAULTS}),
 }
-"""Columns that the line of a node needs."""
+"""Columns that the line of a node needs. For any other column, all columns of a node are read."""
 
 
 class ReplaySource:
