@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -175,6 +176,23 @@ def test_the_whole_catalogue_is_planned(teho: Teho) -> None:
     plan = json.loads(teho("plan", "--format", "json").stdout)
     assert {"lumi", "roihu"} <= {option["cluster"] for option in plan["options"]}
     assert "puhti" in {unfit["cluster"] for unfit in plan["unfit"]}
+
+
+@pytest.mark.parametrize("here", ["narval", "fir"])
+def test_the_cluster_of_this_machine_comes_first(teho: Teho, tmp_path: Path, here: str) -> None:
+    # As in a container of the cluster: Slurm's commands are there, and their configuration is not.
+    for name in ("sbatch", "scontrol", "sinfo", "sacctmgr", "sshare", "squeue"):
+        command = tmp_path / name
+        command.write_text(
+            f"#!/bin/sh\necho '{name}: fatal: Could not establish a configuration source' >&2\n"
+            "exit 1\n"
+        )
+        command.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    plan = json.loads(
+        teho("plan", "--format", "json", env={"CC_CLUSTER": here, "PATH": path}).stdout
+    )
+    assert plan["options"][0]["cluster"] == here
 
 
 def test_only_the_script_goes_to_standard_output(teho: Teho) -> None:

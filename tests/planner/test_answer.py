@@ -374,3 +374,17 @@ def test_nothing_is_left_out_and_planning_twice_says_the_same(request: Request):
     assert found == answer(request, CLUSTERS.values(), even_if_retired=True)
     seen = {(one.cluster, one.label) for one in (*found.options, *found.unfit)}
     assert seen == {(c.name, part.title) for c in CLUSTERS.values() for part in c.partitions}
+
+
+def test_the_preferred_clusters_come_first_and_test_partitions_last() -> None:
+    request = Request(gpus=1, time_s=600.0)
+    usual = list(dict.fromkeys(one.cluster for one in answer(request, CLUSTERS.values()).options))
+    preferred = usual[:0:-1][:2]
+    found = answer(request, CLUSTERS.values(), preferred=preferred).options
+    others = [name for name in usual if name not in preferred]
+    assert list(dict.fromkeys(one.cluster for one in found)) == [*preferred, *others]
+    for name in usual:
+        purposes = {one.name: one.purpose for one in CLUSTERS[name].partitions}
+        own = [purposes[one.partition] != "production" for one in found if one.cluster == name]
+        assert own == sorted(own), name
+    assert any(one.partition == "gputest" for one in found)

@@ -74,7 +74,7 @@ def command(
     argv: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Plan a job for COMMAND, write its script, and submit the cheapest option that fits.
+    """Plan a job for COMMAND, write its script, and submit the first option of the plan.
 
     Teho prints the number of the job. With --follow, Teho prints the log of the job instead, then
     the resources that the job used, and the cost of the job. With --trial, Teho submits a short job

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from teho.errors import InputError, RefusedError, SchedulerError
+from teho.errors import InputError, RefusedError, SchedulerError, UnconfiguredError
 from teho.model.cluster import Cluster
 from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.schedulers.backend import Backend
@@ -65,6 +65,8 @@ def _estimated(option: Option, cluster: Cluster, backend: Backend, path: Path) -
         script = write_script(msgspec.structs.replace(option, request=request), cluster)
         path.write_bytes(script.text.encode("utf-8", "surrogateescape"))
         start = estimate(backend, path, timeout_s=PATIENCE_S)
+    except UnconfiguredError:
+        return option  # as in a container of the cluster: no scheduler was asked
     except RefusedError as error:
         return Refusal(
             kind="scheduler",
