@@ -132,6 +132,15 @@ def test_text_has_the_figures_of_the_json(answer: str) -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
+@pytest.mark.parametrize("name", ["cnn", "regression", "solve"])
+def test_without_why_it_fits_a_screen(name: str) -> None:
+    bench = msgspec.json.decode((ROOT / f"docs/learn/data/{name}.json").read_bytes(), type=Bench)
+    text = render_text(bench_document(bench), width=80, color=False)
+    assert len(text.splitlines()) <= 41
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Add --why to see" in text
+
+
 class Page(HTMLParser):
     """Collects what a page would fetch, and whether its elements close."""
 

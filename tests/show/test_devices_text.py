@@ -141,6 +141,13 @@ def test_the_page_at_fixed_width(width: int) -> None:
     assert all(cell_len(line) <= width for line in text.splitlines())
 
 
+def test_without_why_it_fits_a_screen() -> None:
+    for surveyed in (survey(H100, NO_AMD), survey(SLICES, NO_AMD)):
+        text = render_devices(surveyed, width=80, color=False, detail="default")
+        assert len(text.splitlines()) <= 41
+        assert "Add --why to see" in text
+
+
 def test_the_page_of_mig() -> None:
     text = render_devices(survey(SLICES, NO_AMD), width=80, color=False)
     check(FOLDER / "devices-mig.txt", text)
