@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from teho.errors import InputError
+from teho.feed.arguments import PROCESSES_ONLY, check_arguments
 from teho.feed.arrays import arrays_of
 from teho.feed.epochs import Epochs, Feed
 from teho.feed.given import Given
@@ -91,9 +91,11 @@ def loader(
     Raises:
         InputError: an argument is not possible, or the samples cannot be divided between the ranks.
     """
-    known = inspect.signature(torch.utils.data.DataLoader.__init__).parameters
-    for name in options.keys() - known.keys():
-        raise InputError(f"loader has no argument {name}", "an argument of DataLoader")
+    check_arguments(
+        is_stream=is_stream(dataset), batch_size=batch_size, shuffle=shuffle, sampler=sampler,
+        batch_sampler=batch_sampler, num_workers=num_workers, drop_last=drop_last, threads=threads,
+        divided=divided, options=options,
+    )  # fmt: skip
     if batch_sampler is not None:
         source: Any = Given(batch_sampler)
     elif sampler is not None:
@@ -222,8 +224,9 @@ class Loader(Feed):
         context = self._options.get("multiprocessing_context")
         if not hasattr(context, "Process"):
             context = torch.multiprocessing.get_context(context)
-        if "worker_init_fn" in self._options:
-            return Choice("processes", workers, "worker_init_fn")
+        for name in PROCESSES_ONLY:
+            if self._options.get(name):
+                return Choice("processes", workers, name)
         # A single thread would still share Python's lock with the training loop.
         threads = max(2, workers)
         found = measured(self.dataset, threads, context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -43,6 +43,12 @@ class Stream:
         if not hasattr(self.dataset, "__iter__"):
             kind = type(self.dataset).__name__
             raise InputError(f"a dataset of type {kind}", "a dataset with __getitem__ or __iter__")
+        if isinstance(self.dataset, Generator):
+            raise InputError(
+                "a generator as a dataset: its samples can be read only once",
+                "an object whose __iter__ begins again in each epoch",
+                "make a class whose __iter__ has the code of the generator",
+            )
         if (self.num_workers or 0) > 1 and not self.divided:
             raise InputError(
                 f"num_workers={self.num_workers} with a dataset that has only __iter__: each "

@@ -123,20 +123,24 @@ class _Shared:
 def checked(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the batches of a DataLoader; if a worker was killed, say what to do.
 
+    After an error, the workers have ended.
+
     Raises:
         TehoError: a worker was killed.
     """
     try:
         yield from batches
-    except (RuntimeError, ConnectionError, EOFError) as error:
-        text = str(error).strip(" .")
-        # An error of the dataset has the traceback of its worker in its text.
-        is_lost = not isinstance(error, RuntimeError) and "Caught " not in text
-        if not is_lost and "exited unexpectedly" not in text and "killed by signal" not in text:
-            raise
-        # PyTorch raises the same error again, anywhere, if these workers are not forgotten.
+    except Exception as error:
+        # Otherwise the workers would stay until the garbage collector finds their iterator. It then
+        # waits up to 5 s for each worker, and PyTorch raises the error of a killed worker again.
         with suppress(RuntimeError):
             getattr(batches, "_shutdown_workers", lambda: None)()
+        text = str(error).strip(" .")
+        # An error of the dataset has the traceback of its worker in its text.
+        is_lost = isinstance(error, (ConnectionError, EOFError)) and "Caught " not in text
+        is_killed = "exited unexpectedly" in text or "killed by signal" in text
+        if not is_lost and not (isinstance(error, RuntimeError) and is_killed):
+            raise
         raise TehoError(
             f"a worker process of the loader was killed ({text})",
             "",

@@ -76,9 +76,18 @@ class Where(Squares):
 
 
 class Waits(Squares):
+    """Waits without Python's lock, as for a file."""
+
+    thread = False
+
     def __getitem__(self, row):
         time.sleep(0.005)
-        return threading.get_ident()
+        return threading.get_ident() if self.thread else row
+
+
+class Loops(Squares):
+    def __getitem__(self, row):
+        return sum(range(row, row + 20_000))
 
 
 class Together(Squares):
@@ -93,6 +102,10 @@ class Stream(IterableDataset):
         info = get_worker_info()
         workers, own = (info.num_workers, info.id) if info else (1, 0)
         return iter(range(own, 57, workers))
+
+
+def iter_once():
+    yield from range(57)
 
 
 def values(batches):
@@ -153,7 +166,9 @@ for how in (
     text = error_of(lambda how=how: list(loader(Fails(), 8, **how)))
     assert "sample 40 cannot be read" in text
     assert "in __getitem__" in text, text
+began_s = time.monotonic()
 text = error_of(lambda: list(loader(Dies(), 8, num_workers=2, threads=False)))
+assert time.monotonic() - began_s < 10, "at once"
 print(text.strip().splitlines()[-1])
 # After an error, a new epoch begins as usual.
 for dataset, threads in ((Fails(), True), (Fails(), False), (Dies(), False)):
@@ -177,13 +192,18 @@ for dataset in (Rolls(), Opens(), Where()):
 assert choices["Rolls"].kind == choices["Opens"].kind == "processes"
 for name in ("Rolls", "Opens"):
     print(choices[name].why)
+# Measured, and not given: waiting does not need Python's lock, and a loop in Python does.
+assert loader(Waits(), 8, num_workers=2).choice.kind == "threads"
+assert loader(Loops(), 8, num_workers=2).choice.kind == "processes"
 pids, threads = set(), set()
 for some_pids, some_threads in loader(Where(), 8, num_workers=2, threads=True):
     pids |= set(some_pids.tolist())
     threads |= set(some_threads.tolist())
 assert pids == {os.getpid()}
 assert threading.get_ident() not in threads
-(batch,) = loader(Waits(), 57, num_workers=2, threads=True)
+waits = Waits()
+waits.thread = True
+(batch,) = loader(waits, 57, num_workers=2, threads=True)
 assert len(set(batch.tolist())) == 2, "the threads share a batch"
 for batch in loader(Together(), 8, num_workers=2, threads=True):
     assert set(batch.tolist()) == {len(batch)}, "a dataset gets the whole batch if it can load one"
@@ -210,8 +230,36 @@ for outcome, choice in (("gain", ("processes", 3)), ("no_gain", ("main", 0))):
 loading.measured = probing.measured
 assert loader(Squares(), 8, num_workers=2, worker_init_fn=print).choice.kind == "processes"
 
+assert loader(Squares(), 8, num_workers=2, timeout=60).choice.kind == "processes"
+
 text = error_of(lambda: loader(Squares(), 8, num_worker=2))
 print(text.strip().splitlines()[-1])
+# What DataLoader refuses, and what would have no effect.
+rows, batches, generator = list(range(57)), [[0, 1], [2]], torch.Generator()
+for dataset, wrong, found in (
+    (Squares(), {"num_workers": -1}, "num_workers=-1"),
+    (Squares(), {"num_workers": 1.5}, "num_workers=1.5"),
+    (Squares(), {"sampler": rows, "shuffle": True}, "shuffle with sampler"),
+    (Squares(), {"batch_sampler": batches, "batch_size": 8}, "batch_size with batch_sampler"),
+    (Squares(), {"batch_sampler": batches, "shuffle": True}, "shuffle with batch_sampler"),
+    (Squares(), {"batch_sampler": batches, "sampler": rows}, "sampler with batch_sampler"),
+    (Squares(), {"batch_sampler": batches, "drop_last": True}, "drop_last with batch_sampler"),
+    (Squares(), {"shuffle": True, "generator": generator}, "generator with shuffle=True"),
+    (Squares(), {"threads": True, "worker_init_fn": print}, "worker_init_fn with threads=True"),
+    (Squares(), {"threads": True, "timeout": 5}, "timeout with threads=True"),
+    (Squares(), {"divided": True}, "divided=True with a dataset that has __getitem__"),
+    (Stream(), {"shuffle": True}, "shuffle with a dataset that has only __iter__"),
+    (Stream(), {"sampler": rows}, "sampler with a dataset that has only __iter__"),
+    (Stream(), {"batch_sampler": batches}, "batch_sampler with a dataset that has only __iter__"),
+    (iter_once(), {}, "a generator as a dataset"),
+):
+    last = error_of(lambda: loader(dataset, **wrong)).strip().splitlines()[-1]  # noqa: B023
+    assert last.startswith(f"teho.errors.InputError: {found}"), last
+    assert "; expected " in last, last
+given = loader(rows, batch_sampler=batches, num_workers=0)
+assert [batch.tolist() for batch in given] == batches
+same = {"shuffle": False, "sampler": None, "batch_sampler": None, "generator": generator}
+assert values(loader(Squares(), 10, num_workers=0, **same)) == wanted
 
 # ---- ranks of torch.distributed ----
 
