@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from support import TEHO
 from teho.errors import InputError, TehoError
+from teho.feed import shards
 from teho.feed.index import read_index, split_name
 from teho.feed.packing import pack
 from teho.feed.shards import packed
@@ -156,6 +157,20 @@ def test_damage_is_named(tmp_path: Path) -> None:
         shard.with_suffix(".idx").write_bytes(text)
         with pytest.raises(InputError, match="is damaged"):
             read_index(shard.with_suffix(".idx"))
+
+
+def test_a_block_is_small_even_if_the_files_are_tiny(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many(tmp_path / "source", 500, size=1)
+    pack(tmp_path / "source", tmp_path / "out")
+    sizes = []
+    read = shards._read
+    monkeypatch.setattr(shards, "_BLOCK_BYTES", 50_000)
+    monkeypatch.setattr(shards, "_read", lambda *place: sizes.append(place[2]) or read(*place))
+    assert len(list(packed(tmp_path / "out"))) == 500
+    assert len(sizes) > 15
+    assert max(sizes) <= 50_000
 
 
 def test_what_cannot_be_packed(tmp_path: Path) -> None:

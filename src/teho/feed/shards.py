@@ -21,6 +21,9 @@ from teho.feed.index import FILES, FORMAT, SUMMARY, Index, read_index, split_nam
 __all__ = ["Packed", "packed"]
 
 _BLOCK_BYTES = 2 * 1024**2
+_MEMBER_BYTES = 1024
+"""What a file needs in an archive in addition to its content, at most: its header of 512 bytes, and
+zeros up to the next multiple of 512."""
 _MOST_INDEXES = 64
 
 Sample = dict[str, Any]
@@ -85,11 +88,13 @@ class Packed:
         self._names = [shard["name"] for shard in shards]
         self._counts = [shard["samples"] for shard in shards]
         self._ends = list(accumulate(self._counts))
+        # With the headers: of small files, an archive has more bytes than the files.
+        sizes = [shard["bytes"] + _MEMBER_BYTES * shard["members"] for shard in shards]
         self._per_block = [
-            max(1, _BLOCK_BYTES * shard["samples"] // max(1, shard["bytes"])) for shard in shards
+            max(1, _BLOCK_BYTES * count // max(1, size))
+            for count, size in zip(self._counts, sizes, strict=True)
         ]
-        total_bytes = sum(shard["bytes"] for shard in shards)
-        self._window = max(1, window_bytes * len(self) // max(1, total_bytes))
+        self._window = max(1, window_bytes * len(self) // max(1, sum(sizes)))
         self._in_blocks = False
         self._lock = threading.Lock()
         self._indexes: OrderedDict[int, Index] = OrderedDict()
