@@ -32,6 +32,7 @@ def test_each_sample_is_given_once_whatever_is_killed(tmp_path: Path) -> None:
     count = 1000 if SOAK else 250
     lines = run_program("epochs", tmp_path, str(tmp_path / "packed"), str(count), "1").splitlines()
     assert lines[0].startswith(f"{count} epochs")
+    assert lines[0].endswith(" 0 samples lost or seen twice")
     assert "batch_size=64, and the feed has batch_size=32" in lines[1]
     assert lines[2] == (
         "the sampler RandomSampler gives another order than in the run that saved the position; "
@@ -59,21 +60,61 @@ def test_threads_and_processes_load_the_same(tmp_path: Path) -> None:
     assert lines[3].startswith("teho.errors.TehoError: a worker process of the loader was killed")
 
 
-@pytest.mark.soak
 def test_data_stay_on_the_device(tmp_path: Path) -> None:
-    # TensorFlow takes seconds to import.
-    wanted = ("jax", "tensorflow") if SOAK else ("jax",)
-    frameworks = [name for name in wanted if not lacks_framework(name)]
-    lines = run_program("on_device", tmp_path, *frameworks).splitlines()
+    lines = run_program("on_device", tmp_path).splitlines()
     assert "25 of 50 samples are there" in lines[0]
     assert lines[1].startswith("teho.feed.resident loads each batch: 18.0 KiB do not fit into")
-    assert [line.partition("batch: ")[2] for line in lines[2:5]] == [
+    assert lines[2:6] == [
+        "teho.feed.resident loads each batch: the samples need more than 168 B",
+        "teho.feed.resident loads each batch: the samples need more than 168 B",
+        (
+            "shuffle=True with a dataset that has only __iter__ and is not in memory: the samples "
+            "need more than 168 B; expected shuffle=False. Next: shuffle the samples in "
+            "`__iter__`, or give a larger memory_share"
+        ),
+        (
+            "a generator as a dataset: its samples can be read only once; expected an object whose "
+            "__iter__ begins again in each epoch. Next: make a class whose __iter__ has the code "
+            "of the generator"
+        ),
+    ]
+    assert [line.partition("batch: ")[2] for line in lines[6:9]] == [
         "the samples are not the same each time. Make random changes with `transform`",
         "the samples have parts that are not numbers (str)",
-        lines[4].partition("batch: ")[2],
+        lines[8].partition("batch: ")[2],
     ]
-    assert "different shapes" in lines[4]
-    assert len(lines) == 10
+    assert "different shapes" in lines[8]
+    assert len(lines) == 14
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=pytest.mark.skipif(bool(lacks_framework(name)), reason=lacks_framework(name)),
+        )
+        for name in ("jax", "tensorflow")
+    ],
+)
+@pytest.mark.soak
+def test_arrays_of_other_frameworks(tmp_path: Path, name: str) -> None:
+    if name == "tensorflow" and not SOAK:
+        pytest.skip("TensorFlow takes seconds to import: it runs only in `make soak`")
+    run_program("frameworks", tmp_path, name)
+
+
+def test_webdataset_reads_the_shards(tmp_path: Path) -> None:
+    if missing := lacks_framework("webdataset"):
+        pytest.skip(missing)
+    data = tmp_path / "data"
+    (data / "a").mkdir(parents=True)
+    for number in range(300):
+        (data / "a" / f"{number:03d}.cls").write_text(str(number))
+        (data / "a" / f"{number:03d}.seg.bin").write_bytes(bytes([number % 256]) * number)
+    pack(data, tmp_path / "packed", shard_bytes=100_000)
+    assert len(list((tmp_path / "packed").glob("*.tar"))) > 3
+    run_program("web_dataset", tmp_path, str(tmp_path / "packed"))
 
 
 def test_the_change_in_the_lesson_works(tmp_path: Path) -> None:

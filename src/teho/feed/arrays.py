@@ -71,7 +71,10 @@ class Arrays(NamedTuple):
                 split = torch.unsafe_split_with_sizes
                 copied = chain.from_iterable(map(split, copied, groups))
             parts.append(copied)
-        return map(self.rebuild, zip(*parts, strict=True))
+        # The program gets a copy of the tuple of `zip`, which is then used again. Otherwise `zip`
+        # would keep each second batch while the next two are made: three large batches in turn, in
+        # place of two, fit less well into the caches of a core.
+        return map(self.rebuild, map(list, zip(*parts, strict=True)))
 
     def _together(self, batch_size: int) -> list[int]:
         """Return for each array the number of batches whose rows are copied together."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -13,14 +15,17 @@ from teho.feed.probing import measured
 from teho.feed.progress import progress
 from teho.feed.room import free_host_bytes
 from teho.feed.streams import is_stream
-from teho.feed.tree import flat
+from teho.feed.tree import flat, mapped
 from teho.units import format_bytes
 
-__all__ = ["Kept", "Room", "is_on", "keep"]
+__all__ = ["Kept", "Room", "collated", "is_on", "keep"]
 
 _LEAST_SHARE = 0.1
 """If less of the data fits, a copy of this part would save too little."""
 _LOADED_AT_ONCE = 256
+_PART_BYTES = 64 * 1024**2
+"""Size of the parts in which a stream is kept while it is read. The C library gives memory of this
+size back to the system when a part is freed."""
 
 
 class Room:
@@ -192,8 +197,9 @@ def _fill(kept: list[Any], first: list[Any], batches: Iterator[Any]) -> str:
 
 def _collected(dataset: Any, room: Room) -> Kept | str:
     """Read a dataset that has only `__iter__`, such as one of tf.data, to its end."""
+    parts: deque[list[Any]] = deque()
     samples: list[list[Any]] = []
-    size, most = 0, min(room.host_bytes, room.device_bytes)
+    size, most, shapes = 0, room.host_bytes, None
     for sample in dataset:
         leaves, rebuild = flat(sample)
         try:
@@ -203,13 +209,47 @@ def _collected(dataset: Any, room: Room) -> Kept | str:
         size += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         if size > most:
             return f"the samples need more than {format_bytes(most)}"
-        if samples and [one.shape for one in tensors] != [one.shape for one in samples[0]]:
+        shapes, before = [tensor.shape for tensor in tensors], shapes
+        if shapes != (before or shapes):
             return "the samples have different shapes"
         samples.append(tensors)
-    if not samples:
+        if size // _PART_BYTES > len(parts):
+            parts.append(_stacked(samples))
+            samples = []
+    if shapes is None:
         return "the dataset is empty"
-    stacked = [torch.stack(parts) for parts in zip(*samples, strict=True)]
-    return _kept_arrays(Arrays(stacked, rebuild), room)
+    if samples:
+        parts.append(_stacked(samples))
+    return _kept_arrays(Arrays(_joined(parts), rebuild), room)
+
+
+def _stacked(samples: list[list[Any]]) -> list[Any]:
+    return [torch.stack(leaves) for leaves in zip(*samples, strict=True)]
+
+
+def _joined(parts: deque[list[Any]]) -> list[Any]:
+    """Put arrays together. Each part is freed after its copy: memory may not have room for both."""
+    count = sum(len(part[0]) for part in parts)
+    kinds = [
+        reduce(torch.promote_types, [part[place].dtype for part in parts])
+        for place in range(len(parts[0]))
+    ]
+    whole = [
+        torch.empty((count, *leaf.shape[1:]), dtype=kind)
+        for leaf, kind in zip(parts[0], kinds, strict=True)
+    ]
+    begin = 0
+    while parts:
+        part = parts.popleft()
+        for array, leaf in zip(whole, part, strict=True):
+            array[begin : begin + len(leaf)] = leaf
+        begin += len(part[0])
+    return whole
+
+
+def collated(samples: list[Any]) -> Any:
+    """Return a batch of samples that may have tensors of TensorFlow."""
+    return torch.utils.data.default_collate([mapped(_numbers, sample) for sample in samples])
 
 
 def _numbers(leaf: Any) -> Any:

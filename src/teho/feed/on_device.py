@@ -11,10 +11,11 @@ import torch
 from teho.errors import InputError
 from teho.feed.epochs import Epochs, Feed, rank_and_size
 from teho.feed.images import Changes
-from teho.feed.kept import Room, keep
+from teho.feed.kept import Room, collated, keep
 from teho.feed.kept_batches import KeptBatches
 from teho.feed.loading import loader
 from teho.feed.order import key_of
+from teho.feed.streams import is_stream
 from teho.feed.tree import flat, mapped
 
 __all__ = ["Resident", "resident"]
@@ -43,10 +44,12 @@ def resident(
 ) -> Resident:
     """Return an iterable of batches on the GPU, in place of a DataLoader.
 
-    The dataset is copied once: to the GPU if it fits there; otherwise to the memory of the node,
-    and batches are copied in advance from pinned memory; otherwise as much as fits is copied to
-    the GPU, and the rest is loaded in each epoch. If none of this is possible, the function warns,
-    says why, and loads every batch in each epoch. The batches are on the device in all cases.
+    The dataset is copied once: to the GPU if it fits there; otherwise to the memory of the node.
+    This memory is not pinned: a thread copies each batch into pinned memory, and from there to the
+    GPU, two batches in advance. If it does not fit there either, as much as fits is copied to the
+    GPU, and the rest is loaded in each epoch. If none of this is possible, the function warns,
+    says why, and loads every batch in each epoch. The batches are on the device in all cases. A
+    dataset that has only `__iter__` can be shuffled only if all its samples fit into memory.
 
     Args:
         dataset: arrays with the samples in their first dimension: a tensor, a NumPy or JAX array,
@@ -78,11 +81,23 @@ def resident(
         place = torch.device(place.type, getattr(torch, place.type).current_device())
     kept = keep(dataset, Room(place, memory_share), num_workers)
     if isinstance(kept, str):
-        warnings.warn(f"teho.feed.resident loads each batch: {kept}", stacklevel=2)
         how = f"not resident: {kept}"
+        more: dict[str, Any] = {"num_workers": num_workers}
+        if is_stream(dataset):
+            if shuffle:
+                raise InputError(
+                    "shuffle=True with a dataset that has only __iter__ and is not in memory: "
+                    f"{kept}",
+                    "shuffle=False",
+                    "shuffle the samples in `__iter__`, or give a larger memory_share",
+                )
+            # One worker: each would read all samples.
+            more = {"num_workers": min(num_workers or 0, 1), "divided": False}
+            more["collate_fn"] = collated
+        warnings.warn(f"teho.feed.resident loads each batch: {kept}", stacklevel=2)
         source: Any = loader(
-            dataset, batch_size, shuffle, drop_last=drop_last, num_workers=num_workers, seed=seed,
-            rank=rank, world_size=world_size,
+            dataset, batch_size, shuffle, drop_last=drop_last, seed=seed, rank=rank,
+            world_size=world_size, **more,
         )  # fmt: skip
     else:
         how = kept.how
