@@ -18,6 +18,10 @@ the times of two epochs that follow each other, and shows the median of these qu
 with *CPU time*, the benchmark divides the CPU times of the process in the same way. These quotients
 depend less on other programs on the machine. The loaders of such a row have no worker processes.
 
+The last row counts faults: in each of these epochs, up to 8 ranks are interrupted up to three times
+and continue with `state_dict`. The kind of data, the batch size, the number of ranks and the other
+settings are random. The epochs are the ones of the test `tests/feed/programs/epochs.py`.
+
 The environment variable `TEHO_FEED_PYTHON` names the Python that runs the loaders. This Python
 needs PyTorch. Some rows also need Pillow, SPDL, DALI (`nvidia-dali-cuda120`), webdataset or litdata
 in this Python. If one of these packages is missing, the rows that need this package are missing
@@ -30,6 +34,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,11 +47,15 @@ from typing import Any
 import msgspec
 from common import ROOT, Figures, Row, environment, say
 
+from teho.feed import pack
+
 _HERE = Path(__file__).parent
 _PYTHON = os.environ.get("TEHO_FEED_PYTHON") or str(ROOT / ".frameworks" / "bin" / "python")
 _ROUNDS = 15
 _FILES, _FILE_BYTES, _OPEN_US = 50_000, 4096, 1000
 _JPEGS = 600
+_EPOCHS, _SEED = 1000, 1
+_OF_OTHERS = ("DALI", "SPDL", "litdata", "webdataset")
 _CONTROLS = {
     "python": "samples made in Python",
     "augmented": "samples changed at random",
@@ -78,6 +87,7 @@ def measure(*, quick: bool) -> list[Row]:
         rows += _small_files(folder, env)
         rows += _jpeg(folder, rounds, env)
         rows += [_control(case, rounds, env) for case in _CONTROLS]
+        rows.append(_exactly_once(folder, env))
     return rows
 
 
@@ -114,7 +124,19 @@ def _with_cpu(
     say(f"{case}: {answer['chosen']}")
     for name, seconds in found.items():
         say(f"  {name}: {seconds} s, CPU time {cpu[name]} s")
+    _check_samples(case, answer["samples"])
     return found, cpu
+
+
+def _check_samples(case: str, counts: Mapping[str, list[int]]) -> None:
+    """Compare how many samples the epochs had: an epoch that loses samples is not faster."""
+    most = max((count for own in counts.values() for count in own), default=0)
+    for name, own in counts.items():
+        if own != [most]:
+            text = f"{case}: an epoch of {name} has {own} samples, and not {most}"
+            if not name.startswith(_OF_OTHERS):
+                raise RuntimeError(text)
+            say(text)
 
 
 def _times(ours: Figures, theirs: Figures) -> float:
@@ -227,3 +249,28 @@ def _control(case: str, rounds: int, env: Mapping[str, str]) -> Row:
     peer = min(found, key=lambda name: _times(found[name], ours))
     what = f"control: {_CONTROLS[case]}, time divided by the time of {peer}"
     return Row(what=what, unit="×", ours=Figures.of(_times(ours, found[peer])), budget=1.05)
+
+
+def _exactly_once(folder: Path, env: Mapping[str, str]) -> Row:
+    """Run the program of the test with all epochs, which counts the samples itself."""
+    data, out = folder / "numbers", folder / "packed_numbers"
+    data.mkdir()
+    for number in range(61):
+        (data / f"{number:02d}.txt").write_text(str(number))
+    pack(data, out, shard_bytes=10_000)
+    program = ROOT / "tests" / "feed" / "programs" / "epochs.py"
+    done = subprocess.run(
+        [_PYTHON, program, out, str(_EPOCHS), str(_SEED)], env=dict(env), stdout=subprocess.PIPE,
+        text=True, check=False,
+    )  # fmt: skip
+    found = re.search(
+        rf"^{_EPOCHS} epochs, .* (\d+) samples lost or seen twice$", done.stdout, re.MULTILINE
+    )
+    if not found:
+        raise RuntimeError(f"{program} ended with {done.returncode}: {done.stdout}")
+    what = (
+        f"{_EPOCHS:,} random epochs on 1 to 8 ranks, interrupted and continued: samples lost or "
+        "seen twice"
+    )
+    return Row(what=what, unit="samples", ours=Figures.of(int(found[1])), budget=0,
+               ours_text=found[1])  # fmt: skip

@@ -2,9 +2,9 @@
 
     python feed_programs.py CASE ROUNDS [FOLDER]
 
-It prints JSON: for each loader the seconds of its epochs, and the CPU time of this process. The
-loaders take turns. The first epoch of each loader is not counted. A loader whose package is missing
-is left out.
+It prints JSON: for each loader the seconds of its epochs, the CPU time of this process, and how
+many samples an epoch had: one number if all epochs had the same. The loaders take turns. The first
+epoch of each loader is not counted. A loader whose package is missing is left out.
 """
 
 from __future__ import annotations
@@ -360,6 +360,7 @@ def main() -> None:
     makers = CASES[case](folder)
     found: dict[str, list[float]] = {name: [] for name in makers}
     cpu: dict[str, list[float]] = {name: [] for name in makers}
+    samples: dict[str, set[int]] = {name: set() for name in makers}
     for number in range(rounds + 1):
         names = list(makers) if number % 2 else list(makers)[::-1]
         for name in names:
@@ -369,8 +370,10 @@ def main() -> None:
             if number:
                 found[name].append(time.perf_counter() - began_s)
                 cpu[name].append(time.process_time() - began_cpu_s)
+            samples[name].add(count)
     chosen = repr(makers.get("packed") if "packed" in makers else makers.get("loader"))
-    result = {"seconds": found, "cpu_s": cpu, "samples": count, "chosen": chosen}
+    counts = {name: sorted(own) for name, own in samples.items()}
+    result = {"seconds": found, "cpu_s": cpu, "samples": counts, "chosen": chosen}
     json.dump(result, sys.stdout)
 
 
