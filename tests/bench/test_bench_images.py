@@ -110,6 +110,25 @@ def test_a_python_with_teho_also_measures_its_feeds(tmp_path: Path) -> None:
     with serve("cnn", "torch", env={"PYTHONPATH": path_of_teho(tmp_path)}) as served:
         assert [*served.phases(POINT)] == [*own, *(f"{feed}{BY_TEHO_FEED}" for feed in own)]
         assert [*served.phases({**POINT, "only": "loader"})] == ["loader"]
+        assert served.hello["note"] == ""
+
+
+def test_a_python_without_teho_gives_the_reason(torch_python: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    example = CNN._replace(quick=(POINT,), checks=())
+    effort = Effort(is_quick=True, seconds=0.001, most_s=0.01, samples=2)
+    placements = [on_cpu(1), on_cpu(2)]
+    found = measure(
+        example, ["torch"], placements, str(torch_python), environment, effort, for_s=120.0
+    )
+    assert {one.phase for one in found.timings} == {"loader", "host memory"}
+    (note,) = [note for note in found.notes if "teho.feed" in note]
+    assert note == (
+        "The phases with `(teho.feed)` were not measured: No module named 'teho'. Install Teho in "
+        f"this Python: `{torch_python} -m pip install teho`."
+    )
+    bench = msgspec.structs.replace(made_up(), results=(found,))
+    assert note in " ".join(text_of(bench, width=100).split())
 
 
 def test_feeds_of_teho_give_the_same_batches(torch_python: Path, tmp_path: Path) -> None:

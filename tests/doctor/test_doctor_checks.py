@@ -68,8 +68,10 @@ def limited(**more: int | None) -> Snapshot:
     return changed(limits=ResourceLimits(**{**LIMITS, **more}))
 
 
-def data(size: int, count: int = 5000, file_system: str = "lustre") -> Snapshot:
-    place = folder("/scratch/images", file_system)
+def data(
+    size: int, count: int = 5000, file_system: str = "lustre", path: str = "/scratch/images"
+) -> Snapshot:
+    place = folder(path, file_system)
     return changed(
         data=DataSample(folder=place, listed=count, is_whole=False, sizes_bytes=(size,) * 9)
     )
@@ -527,6 +529,15 @@ def test_the_commands_for_conda_name_the_file() -> None:
     assert "/etc/conda/condarc is read-only for you" in locked
     named = changed(conda(*both, path="/x/rc"), environment={"CONDARC": "/x/rc", "HOME": "/home/a"})
     assert "`conda config --remove channels defaults`" in action(named)
+
+
+def test_small_files_are_packed_with_a_command_that_can_be_copied() -> None:
+    action = result_of("small-files", data(4096)).symptoms[0].action
+    assert "`teho pack /scratch/images packed`. Your program reads them with `packed` of" in action
+    spaced = data(4096, path="/scratch/my images")
+    action = result_of("small-files", spaced).symptoms[0].action
+    assert "`teho pack '/scratch/my images' packed`" in action
+    assert "`tar -cf data.tar -C '/scratch/my images' .`" in action
 
 
 def test_every_check_has_both_cases_and_says_whether_it_may_doom() -> None:

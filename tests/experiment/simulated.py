@@ -14,6 +14,7 @@ from teho.model.watched import GivenBatch, Loader, WatchedProcess
 
 WINDOW_S = 5.0
 RUN_S = 10.0
+MADE_AT = Frame("/home/me/train.py", "main", 31, "DataLoader(data, batch_size=16)")
 
 
 class Simulated:
@@ -26,6 +27,7 @@ class Simulated:
         torch: what the probe notes of PyTorch.
         failing: returns why a run with these settings fails; empty: it does not.
         batches_per_step: how many batches the loader gave for each step; 0: not looked at.
+        made_at: where the program makes its loader.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Simulated:
         memory_bytes: int = 10**9,
         epochs: int = 5,
         batches_per_step: Callable[[Settings], int] = lambda _: 0,
+        made_at: Frame = MADE_AT,
     ) -> None:
         self.speed, self.noise, self.waited = speed, noise, waited
         self.random = random.Random(seed)
@@ -50,6 +53,7 @@ class Simulated:
         self.memory_bytes = memory_bytes
         self.epochs = epochs
         self.batches_per_step = batches_per_step
+        self.made_at = made_at
         self.now_s = 0.0
         self.tried: list[Settings] = []
         self.interrupt_at = -1
@@ -74,7 +78,7 @@ class Simulated:
         own = self.settings | {name: settings[name] for name in names if name in settings}
         loader = Loader(
             settings=own,
-            made_at=Frame("/home/me/train.py", "main", 31, "DataLoader(data, batch_size=16)"),
+            made_at=self.made_at,
             made=1,
             epochs=self.epochs,
             batches=100,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from support import TEHO, WITHOUT_COMPILER
+from support import TEHO, WITHOUT_COMPILER, path_of_teho
 from teho.model.tuned import Tuned
 from teho.show.json.noun import schema_of
 
@@ -51,6 +52,36 @@ BUSY = WITHOUT_COMPILER + (
     .replace("loader =", "optimizer = torch.optim.SGD(model.parameters())\n    loader =", 1)
     .replace("for weights", "optimizer.step(); sum(range(10**6))\n            for weights")
 )
+ARRAYS = """\
+import sys
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def main(epochs):
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    inputs = torch.randn(20_000, 16)
+    labels = inputs[:, 0] > 0
+    model = nn.Linear(16, 2)
+    loader = DataLoader(
+        TensorDataset(inputs, labels.long()),
+        batch_size=100,
+        shuffle=True,
+    )
+    for epoch in range(epochs):
+        losses = []
+        for rows, targets in loader:
+            loss = nn.functional.cross_entropy(model(rows), targets)
+            loss.backward()
+            losses.append(loss.detach())
+            for weights in model.parameters():
+                weights.data -= 0.1 * weights.grad
+                weights.grad = None
+        print(len(losses), torch.stack(losses).mean().item())
+
+main(int(sys.argv[1]))
+"""
 STEPS = """\
 import sys, time
 import teho
@@ -83,10 +114,12 @@ def found(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 def test_a_starved_training_is_fed_and_it_is_proved(torch_python: Path, tmp_path: Path) -> None:
     script = written(tmp_path, STARVED)
     done = tune(
-        "--for", "5min", "--window", "1500ms", "--format", "json", "--", torch_python, script
-    )
+        "--for", "5min", "--window", "1500ms", "-o", f"{script}.tuned.json",
+        "--", torch_python, script,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    answer = found(done)
+    answer = json.loads(Path(f"{script}.tuned.json").read_text())
+    jsonschema.validate(answer, schema_of(Tuned))
     assert answer["outcome"] == "gain", answer
     assert answer["settings"]["num_workers"] in {1, 2}
     assert answer["gain"]["low"] > 1
@@ -94,6 +127,50 @@ def test_a_starved_training_is_fed_and_it_is_proved(torch_python: Path, tmp_path
     assert (change["file"], change["line"]) == (str(script), MADE_AT)
     assert change["text"].endswith("DataLoader(Images(), batch_size=8)")
     # How much of the ideal gain that is, benchmarks/tune.py measures.
+    # The file beside the program is what `loader` reads.
+    workers = answer["settings"]["num_workers"]
+    made = STARVED[: STARVED.index("    while True")].replace("DataLoader(", "teho.feed.loader(")
+    written(tmp_path, f"{made}    print(loader.choice)\nimport teho.feed\nmain()\n")
+    env = {**os.environ, "PYTHONPATH": path_of_teho(tmp_path)}
+    chosen = subprocess.run(
+        [torch_python, script], env=env, capture_output=True, text=True, timeout=100, check=True
+    )
+    assert chosen.stdout == (
+        f"Choice(kind='processes', workers={workers}, why='proved by `teho tune`')\n"
+    )
+
+
+def test_arrays_in_memory_are_fed_and_the_advice_is_the_line_to_change(
+    torch_python: Path, tmp_path: Path
+) -> None:
+    script = written(tmp_path, ARRAYS)
+    done = tune(
+        "--allow", "feed", "--for", "5min", "--window", "1500ms", "--format", "json",
+        "--", torch_python, script, "1000000",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = found(done)
+    assert (answer["outcome"], answer["settings"]) == ("gain", {"feed": True}), answer
+    assert answer["gain"]["low"] > 1
+    (change,) = answer["changes"]
+    call = ARRAYS[ARRAYS.index("DataLoader(\n") : ARRAYS.index("    for epoch")].strip()
+    made_at = ARRAYS[: ARRAYS.index(call)].count("\n") + 1
+    assert (change["file"], change["line"]) == (str(script), made_at)
+    assert change["set_to"] == (
+        "resident(TensorDataset(inputs, labels.long()), batch_size=100, shuffle=True)"
+    )
+    # The changed program trains as the program did.
+    changed = f"from teho.feed import resident\n{ARRAYS.replace(call, change['set_to'])}"
+    plain, own = (
+        subprocess.run(
+            [torch_python, written(tmp_path, text), "3"],
+            env={**os.environ, "PYTHONPATH": path_of_teho(tmp_path)},
+            capture_output=True, text=True, timeout=100, check=True,
+        ).stdout.splitlines()
+        for text in (ARRAYS, changed)
+    )  # fmt: skip
+    assert [line.split()[0] for line in own] == [line.split()[0] for line in plain] == ["200"] * 3
+    assert float(own[-1].split()[1]) == pytest.approx(float(plain[-1].split()[1]), rel=0.1)
 
 
 def test_a_training_that_only_computes_has_no_gain(torch_python: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from teho.experiment.pace import Pace
 from teho.experiment.search_space import Room
 from teho.experiment.tune import tune
 from teho.experiment.unmeasurable import no_baseline, no_pace
+from teho.model.stack import Frame
 from teho.model.tuned import Settings, Tuned
 from teho.model.watched import WatchedProcess
 
@@ -57,28 +59,94 @@ def test_workers_are_found_and_proved() -> None:
     assert (change.file, change.line, change.set_to) == ("/home/me/train.py", 31, "num_workers=4")
 
 
-def test_feed_is_tried_if_it_is_allowed() -> None:
-    def speed(chosen: Settings) -> float:
-        return 400.0 if chosen.get("feed") else starved(chosen)
+def fed(chosen: Settings) -> float:
+    """Arrays in memory are far faster than workers."""
+    return 400.0 if chosen.get("feed") else starved(chosen)
 
-    arrays = {"dataset_bytes": 1, "batch_size": 64, "sampler": "RandomSampler", "drop_last": True}
-    plain = tuned_by(Simulated(speed, settings=arrays))
+
+def test_feed_is_tried_if_it_is_allowed() -> None:
+    arrays = {
+        "dataset_bytes": 1, "batch_size": 64, "sampler": "RandomSampler", "shuffle": True,
+        "drop_last": True,
+    }  # fmt: skip
+    plain = tuned_by(Simulated(fed, settings=arrays))
     assert "feed" not in plain.settings
-    tuned = tuned_by(Simulated(speed, settings=arrays), ("feed",))
+    tuned = tuned_by(Simulated(fed, settings=arrays), ("feed",))
     assert tuned.settings == {"feed": True}
     assert tuned.verdict.startswith("`teho.feed.resident` makes the program ")
     (change,) = tuned.changes
     assert change.set_to == "resident(dataset, batch_size=64, shuffle=True, drop_last=True)"
-    for seen, why in (
-        ({"is_iterable": True, "batch_size": 4, "num_workers": 2}, "with numbered samples"),
-        ({"dataset_bytes": 1, "batch_size": 4, "collate": "own"}, "its own function `own`"),
-        ({"samples": 0}, "the size of the dataset is not known"),
-    ):
-        program = Simulated(speed, settings=seen)
-        tuned = tuned_by(program, ("feed",))
-        assert not any("feed" in one for one in program.tried)
-        (note,) = [note for note in tuned.notes if note.startswith("`teho.feed` was not tried: ")]
-        assert why in note
+    assert "not on `torch.manual_seed`" in change.remark
+    assert "DistributedSampler" not in change.remark
+
+
+@pytest.mark.parametrize(
+    ("seen", "torch", "why"),
+    [
+        ({"is_iterable": True, "num_workers": 2}, {}, "with numbered samples"),
+        ({"collate": "own"}, {}, "its own function `own`"),
+        ({"dataset_bytes": None, "samples": 0}, {}, "the size of the dataset is not known"),
+        ({"sampler": "WeightedRandomSampler", "shuffle": None}, {}, "`WeightedRandomSampler`"),
+        ({"sampler": "RandomSampler", "shuffle": None}, {}, "the sampler `RandomSampler`"),
+        ({"batch_sampler": "Kinds"}, {}, "whole batches from its dataset or from its `batch_sam"),
+        ({"batch_size": None}, {}, "the loader gets whole batches from its dataset"),
+        ({}, {"world_size": 2}, "each of the 2 ranks gets all samples"),
+    ],
+)
+def test_feed_is_not_tried_if_it_would_give_other_samples(
+    seen: dict[str, object], torch: dict[str, object], why: str
+) -> None:
+    usual = {"dataset_bytes": 1, "sampler": "SequentialSampler", "shuffle": False}
+    shown = {**usual, **seen}
+    if shown["dataset_bytes"] is None:
+        del shown["dataset_bytes"]
+    program = Simulated(lambda _: 10.0, settings=shown, torch=torch)
+    tuned = tuned_by(program, ("feed",))
+    assert not any("feed" in one for one in program.tried)
+    (note,) = [note for note in tuned.notes if note.startswith("`teho.feed` was not tried: ")]
+    assert why in note
+
+
+def test_feed_divides_the_samples_as_a_distributed_sampler_does() -> None:
+    settings = {"dataset_bytes": 1, "sampler": "DistributedSampler", "shuffle": True}
+    program = Simulated(fed, settings=settings, torch={"world_size": 4})
+    (change,) = tuned_by(program, ("feed",)).changes
+    assert change.set_to == "resident(dataset, batch_size=16, shuffle=True)"
+    assert change.remark.endswith("remove the `DistributedSampler` and its `set_epoch`.")
+
+
+@pytest.mark.parametrize(
+    ("text", "dataset"),
+    [
+        ("loader = DataLoader(Images(path), batch_size=16)", "Images(path)"),
+        ("loader = torch.utils.data.DataLoader(\n    train['x'],\n    16,\n)", 'train["x"]'),
+        ("for batch in DataLoader(batch_size=16, dataset=data): pass", "data"),
+        ("train, valid = DataLoader(a, 16), DataLoader(b, 16)", "dataset"),
+        ("loader = DataLoader(*given)", "dataset"),
+        ("loader = made(data)", "dataset"),
+        ("loader = DataLoader(data", "dataset"),
+    ],
+)
+def test_the_advice_has_the_dataset_of_the_program(tmp_path: Path, text: str, dataset: str) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(f"import torch\n\n{text}\n")
+    settings = {"dataset_bytes": 1, "sampler": "SequentialSampler", "shuffle": False}
+    made_at = Frame(str(path), "<module>", 3, text.partition("\n")[0])
+    program = Simulated(fed, settings=settings, made_at=made_at)
+    (change,) = tuned_by(program, ("feed",)).changes
+    assert change.set_to.replace("'", '"') == f"resident({dataset}, batch_size=16)"
+
+
+def test_feed_with_larger_batches_is_one_change() -> None:
+    settings = {"dataset_bytes": 1, "sampler": "SequentialSampler", "shuffle": False}
+    program = Simulated(
+        lambda chosen: fed(chosen) / (chosen.get("batch_size", 16) / 16) ** 0.5, settings=settings
+    )
+    tuned = tuned_by(program, ("batch-size", "feed"))
+    assert tuned.settings == {"batch_size": 128, "feed": True}
+    (change,) = tuned.changes
+    assert change.set_to == "resident(dataset, batch_size=128)"
+    assert change.remark.endswith("the learning rate may need an adjustment.")
 
 
 def test_a_walk_stops_when_it_no_longer_helps() -> None:

@@ -56,6 +56,8 @@ class TestSmallFiles:
         assert figures(finding).items() >= said.items()
         assert ("data read from NFS and Lustre" in figures(finding)) is bool(netfs_bytes)
         assert finding.action.startswith("At the start of the job, unpack an archive of the files")
+        assert "`teho pack FOLDER packed`" in finding.action
+        assert '`teho.feed.packed("packed")`' in finding.action
 
     def test_in_workers(self):
         below = in_worker()

@@ -86,6 +86,43 @@ if __name__ == "__main__":
     loader.dataset.file.close()
 """
 )
+SAMPLERS = (
+    SLOW_DATA
+    + """
+from torch import distributed
+from torch.utils.data import DistributedSampler, RandomSampler, SequentialSampler
+from torch.utils.data import SubsetRandomSampler, WeightedRandomSampler
+class Own(RandomSampler): pass
+TINY = TensorDataset(torch.zeros(10, 3))
+loaders = [
+    DataLoader(TINY, 2),
+    DataLoader(TINY, 2, shuffle=True),
+    DataLoader(TINY, 2, shuffle=True, generator=torch.Generator()),
+    DataLoader(TINY, 2, sampler=RandomSampler(TINY)),
+    DataLoader(TINY, 2, sampler=RandomSampler(TINY, replacement=True)),
+    DataLoader(TINY, 2, sampler=RandomSampler(TINY, num_samples=4)),
+    DataLoader(TINY, 2, sampler=Own(TINY)),
+    DataLoader(TINY, 2, sampler=SequentialSampler(range(4))),
+    DataLoader(TINY, 2, sampler=SubsetRandomSampler(range(10))),
+    DataLoader(TINY, 2, sampler=WeightedRandomSampler([1.0] * 10, 10)),
+    DataLoader(TINY, 2, sampler=[3, 1, 2]),
+    DataLoader(TINY, batch_sampler=BatchSampler(RandomSampler(TINY), 2, False)),
+    DataLoader(TINY, batch_size=None),
+    DataLoader(TINY, 2, sampler=DistributedSampler(TINY, 1, 0)),
+    DataLoader(TINY, 2, sampler=DistributedSampler(TINY, 1, 0, shuffle=False)),
+    DataLoader(TINY, 2, sampler=DistributedSampler(TINY, 2, 1)),
+]
+distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+loaders.append(DataLoader(TINY, 2, sampler=DistributedSampler(TINY)))
+loaders.append(DataLoader(TINY, 2, sampler=DistributedSampler(TINY, 2, 0)))
+distributed.destroy_process_group()
+"""
+)
+SHUFFLES = [
+    False, True, True, True, None, None, None, None, None, None, None, None, None, True, False,
+    None, True, None,
+]  # fmt: skip
+"""For each loader: whether all samples come shuffled or in order, or None."""
 PADDED = """
 import torch
 from torch.utils.data import DataLoader
@@ -154,7 +191,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         f"series: {name}": SERIES.format(change=change, batch=batch)
         for name, (change, batch, _, _) in SERIES_BATCHES.items()
     }
-    programs = {"loaders": LOADERS, "lazy": LAZY, **texts, **series}
+    programs = {"loaders": LOADERS, "lazy": LAZY, "samplers": SAMPLERS, **texts, **series}
     return Ran(
         probed.forked("import torch.utils.data", programs, "-W", "error"),
         {"lazy": probed.run(LAZY, "-W", "error", python=WITH_FRAMEWORKS, probe=False)},
@@ -185,6 +222,7 @@ def test_a_loader_is_recorded_with_its_settings_and_its_line(loaders: dict[str, 
         "samples": 10,
         "collate": "default_collate",
         "sampler": "SequentialSampler",
+        "shuffle": False,
     }
     assert loader.batch == {
         "bytes": 2 * 3 * 4 + 2 * 8,
@@ -298,6 +336,13 @@ def test_a_dataset_is_asked_for_nothing_before_its_sampler_asks(ran: Ran) -> Non
     """Files are opened in the workers, as HDF5 and LMDB want it; an open one is not pickled."""
     ran.check_same("lazy")
     assert [loader.settings["samples"] for loader in ran.only("lazy").loaders] == [4]
+
+
+def test_only_a_sampler_of_all_samples_is_a_shuffle(ran: Ran) -> None:
+    done = ran.probed["samplers"]
+    assert (done.stdout, done.stderr, done.returncode) == (b"", b"", 0)
+    loaders = ran.only("samplers").loaders
+    assert [loader.settings["shuffle"] for loader in loaders] == SHUFFLES
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -130,6 +130,8 @@ class _Bench:
         self._agreements: list[Agreement] = []
         self._timings: list[Timing] = []
         self._left: list[Left] = []
+        self._notes: dict[str, None] = {}
+        """Notes of the processes, each once."""
         self._sweeps: set[tuple[str, str]] = set()
         """Worker and group of each sweep that continues."""
         self._slow: set[tuple[str, str]] = set()
@@ -148,6 +150,8 @@ class _Bench:
             if answer["at"] == "ready":
                 facts = ("version", "python", "device", "threads")
                 own = msgspec.structs.replace(own, **{name: answer[name] for name in facts})
+                if note := answer.get("note"):
+                    self._notes[note] = None
             else:
                 own = msgspec.structs.replace(own, why=answer["why"], text=answer["text"])
                 self.workers.remove(worker)
@@ -350,7 +354,7 @@ class _Bench:
             elapsed_s=for_s - (self._until_s - time.monotonic()),
         )
         return msgspec.structs.replace(
-            found, verdict=verdict_of(found), notes=(*notes, *notes_of(found))
+            found, verdict=verdict_of(found), notes=(*notes, *self._notes, *notes_of(found))
         )
 
 

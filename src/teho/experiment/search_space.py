@@ -82,20 +82,33 @@ def coordinates(
 
 def _feed(base: Attempt, room: Room) -> Ways:
     """Return the trial of `teho.feed.resident`."""
+    why = _not_resident(base)
+    if not why and "dataset_bytes" not in _of(base):
+        why = _too_large(base, room)
+    return f"`teho.feed` was not tried: {why}." if why else [({"feed": True},)]
+
+
+def _not_resident(base: Attempt) -> str:
+    """Return why `resident` would not give the same samples; empty if it gives the same."""
     settings = _of(base)
     if base.loader is None or base.loader.library != "torch" or settings.get("is_iterable"):
-        return (
-            "`teho.feed` was not tried: only a DataLoader of PyTorch with numbered samples can be "
-            "replaced for a trial."
-        )
+        return "only a DataLoader of PyTorch with numbered samples can be replaced for a trial"
+    if not settings.get("batch_size") or "batch_sampler" in settings:
+        return "the loader gets whole batches from its dataset or from its `batch_sampler`"
     if settings.get("collate", "default_collate") != "default_collate":
+        return f"the program makes its batches with its own function `{settings['collate']}`"
+    if settings.get("shuffle") is None:
         return (
-            "`teho.feed` was not tried: the program makes its batches with its own function "
-            f"`{settings['collate']}`."
+            "`resident` gives each sample once in an epoch, in order or shuffled, but the program "
+            f"chooses its samples with the sampler `{settings.get('sampler')}`"
         )
-    if "dataset_bytes" not in settings and (why := _too_large(base, room)):
-        return f"`teho.feed` was not tried: {why}."
-    return [({"feed": True},)]
+    ranks = base.facts.get("world_size") or 1
+    if ranks > 1 and settings["sampler"] != "DistributedSampler":
+        return (
+            f"each of the {ranks} ranks gets all samples in an epoch, but `resident` divides the "
+            "samples between the ranks"
+        )
+    return ""
 
 
 def _too_large(base: Attempt, room: Room) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 from teho.experiment.attempt import Attempt
 from teho.experiment.search_space import serial_calls
 from teho.explain.loader_words import grain_code
 from teho.explain.wording import joined
+from teho.model.stack import Frame
 from teho.model.tuned import Change, Settings
 from teho.model.watched import Loader
 
@@ -30,6 +34,7 @@ _LINE_REMARKS = {
     "tf32": "With TF32, matrix products have 10 bits of mantissa: check the result.",
     "autocast": "This setting changes the numbers: check the result.",
 }
+_UNKNOWN = Frame("", "", 0, "DataLoader(…)")
 _OF_GRAIN = "This line reads the pipeline: change the code that makes the pipeline."
 _FROZEN = (
     "For this measurement, samples were loaded for 3 s and then used again and again. In memory, "
@@ -54,14 +59,59 @@ _FED = (
     "memory, each sample keeps its first random augmentation: make random changes with the "
     "arguments of `resident`."
 )
+_FED_SHUFFLED = (
+    "The order depends only on the argument `seed` of `resident`, not on `torch.manual_seed` or on "
+    "a `generator`."
+)
+_FED_DISTRIBUTED = (
+    "`resident` itself divides the samples between the ranks: remove the `DistributedSampler` and "
+    "its `set_epoch`."
+)
 
 
-def _resident(loader: Loader) -> str:
+def _fed(loader: Loader, settings: Settings) -> Change:
     """Return the call that replaces a DataLoader."""
-    given = loader.settings
-    more = ", shuffle=True" if given.get("sampler") == "RandomSampler" else ""
+    given, frame = loader.settings, loader.made_at or _UNKNOWN
+    batch_size = settings.get("batch_size", given["batch_size"])
+    more = ", shuffle=True" if given["shuffle"] else ""
     more += ", drop_last=True" if given.get("drop_last") else ""
-    return f"resident(dataset, batch_size={given.get('batch_size')}{more})"
+    remarks = [_FED]
+    if given["shuffle"]:
+        remarks.append(_FED_SHUFFLED)
+    if given["sampler"] == "DistributedSampler":
+        remarks.append(_FED_DISTRIBUTED)
+    if "batch_size" in settings:
+        remarks.append(_REMARKS["batch_size"])
+    return Change(
+        file=frame.file,
+        line=frame.line,
+        text=frame.text,
+        set_to=f"resident({_dataset_at(frame)}, batch_size={batch_size}{more})",
+        remark=" ".join(remarks),
+    )
+
+
+def _dataset_at(frame: Frame) -> str:
+    """Return the expression that the program gives a DataLoader at a line as its dataset.
+
+    If the line does not have exactly one such call, or is not in a file, the result is `dataset`.
+    """
+    try:
+        tree = ast.parse(Path(frame.file).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return "dataset"
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and node.lineno == frame.line
+        and ast.unparse(node.func).rpartition(".")[2] == "DataLoader"
+    ]
+    if len(calls) != 1:
+        return "dataset"
+    named = [one.value for one in calls[0].keywords if one.arg == "dataset"]
+    first = next(iter([*calls[0].args, *named]), None)
+    return "dataset" if first is None or isinstance(first, ast.Starred) else ast.unparse(first)
 
 
 def in_words(settings: Settings) -> str:
@@ -79,15 +129,14 @@ def changes_of(settings: Settings, base: Attempt) -> tuple[Change, ...]:
         base: a run of the unchanged program. It has the line where the loader is made.
     """
     found = []
-    frame = base.loader.made_at if base.loader else None
-    file, line, text = (frame.file, frame.line, frame.text) if frame else ("", 0, "DataLoader(…)")
+    frame = (base.loader and base.loader.made_at) or _UNKNOWN
+    file, line, text = frame.file, frame.line, frame.text
     if settings.get("in_memory"):
         kept = "dataset = [dataset[i] for i in range(len(dataset))]  # before this line"
         found.append(Change(file=file, line=line, text=text, set_to=kept, remark=_FROZEN))
     if settings.get("feed") and base.loader:
-        found.append(Change(file=file, line=line, text=text, set_to=_resident(base.loader),
-                            remark=_FED))  # fmt: skip
-    given = [name for name in _ARGUMENTS if name in settings]
+        found.append(_fed(base.loader, settings))
+    given = [name for name in _ARGUMENTS if name in settings and not settings.get("feed")]
     if given and base.loader and base.loader.library == "grain":
         code = grain_code(base.loader, **{name: settings[name] for name in given})
         found.append(Change(file=file, line=line, text=text, set_to=code, remark=_OF_GRAIN))

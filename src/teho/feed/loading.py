@@ -211,10 +211,10 @@ class Loader(Feed):
         if isinstance(self._source, Stream):
             return Choice("processes", self._num_workers) if self._num_workers else Choice("main")
         proved = proved_settings() if self._num_workers is self._threads is None else {}
-        if proved:
-            self._options = {**proved, **self._options}
-            workers = self._options.pop("num_workers", 0)
-            return Choice("processes" if workers else "main", workers, "proved by `teho tune`")
+        number = proved.pop("num_workers", None)
+        self._options = {**proved, **self._options}
+        if number is not None:
+            return Choice("processes" if number else "main", number, "proved by `teho tune`")
         workers = self._num_workers or cores()
         if self._threads is not None:
             return Choice("threads" if self._threads else "processes", workers)

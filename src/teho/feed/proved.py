@@ -18,8 +18,9 @@ _SCHEMA = "teho.tune/1"
 def proved_settings() -> dict[str, Any]:
     """Return arguments of DataLoader from the file `PROGRAM.tuned.json` next to the program.
 
-    `teho tune -o train.py.tuned.json -- python train.py` writes this file. It is empty of settings
-    if no gain was proved.
+    `teho tune -o train.py.tuned.json -- python train.py` writes this file. The result has only
+    settings that the program did not have before. It is empty if no gain was proved, or if the gain
+    was measured with all samples in memory.
 
     Raises:
         InputError: the file is not a result of `teho tune`.
@@ -37,4 +38,6 @@ def proved_settings() -> dict[str, Any]:
         raise InputError(
             f"{path} cannot be read", "the JSON form of `teho tune`", "delete the file"
         ) from error
+    if found.get("in_memory"):
+        return {}
     return {name: found[name] for name in _NAMES if name in found}

@@ -1,7 +1,6 @@
 """Threads, processes and the main process load the same batches, and their errors are shown."""
 
 import itertools
-import json
 import os
 import random
 import signal
@@ -25,6 +24,9 @@ from torch.utils.data import (
 
 from teho.errors import TehoError
 from teho.feed import loader, loading, probing
+from teho.feed.room import cores
+from teho.model.tuned import Tuned
+from teho.show.json.noun import render_noun
 
 
 class Squares(Dataset):
@@ -217,16 +219,43 @@ for sample_s, speed_up, number, kind in (
     assert loader(Squares(), 8, num_workers=number).choice.kind == kind
 loading.measured = lambda *_: None
 assert loader(Squares(), 8).choice[::2] == ("processes", "not measured")
-loading.measured = lambda *_: probing.Loading(1e-6, 0.5, "", True)
-for outcome, choice in (("gain", ("processes", 3)), ("no_gain", ("main", 0))):
-    settings = {"num_workers": 3, "prefetch_factor": 4, "threads": 1}
-    tuned = {"schema": "teho.tune/1", "outcome": outcome, "settings": settings}
-    Path(sys.argv[2], "program.py.tuned.json").write_text(json.dumps(tuned))
+# The file that `teho tune` writes. Without a proof, all cores load.
+loading.measured = lambda *_: probing.Loading(1e-3, 0.5, "", True)
+proof, made = "proved by `teho tune`", []
+
+
+class Made(DataLoader):
+    def __init__(self, dataset, **options):
+        made.append(options)
+        super().__init__(dataset, **options)
+
+
+torch.utils.data.DataLoader = Made
+for settings, workers, ahead in (
+    ({"num_workers": 3, "prefetch_factor": 4, "threads": 1}, 3, 4),
+    ({"num_workers": 0}, 0, None),
+    ({"prefetch_factor": 4}, None, 4),  # the number of workers did not change
+    ({"num_workers": 0, "in_memory": True}, None, None),  # these samples were in memory
+    ({}, None, None),
+):
+    result = Tuned(
+        command=("python", "program.py"), outcome="gain" if settings else "no_gain", verdict="",
+        settings=settings, unit="step", trials=(), elapsed_s=1.0,
+    )  # fmt: skip
+    Path(sys.argv[2], "program.py.tuned.json").write_text(render_noun(result))
     this, __file__ = __file__, f"{sys.argv[2]}/program.py"
     feed = loader(Squares(), 8)
-    assert feed.choice[:2] == choice, feed
+    is_proved = workers is not None
+    assert feed.choice.workers == (workers if is_proved else cores()), feed
+    assert (feed.choice.why == proof) == is_proved, feed
+    if feed.choice.workers:
+        assert len(list(feed)) == 8
+        found = made.pop()
+        assert (found["num_workers"], found.get("prefetch_factor")) == (feed.choice.workers, ahead)
+    assert not made
     assert loader(Squares(), 8, num_workers=0).choice.kind == "main"
     __file__ = this
+torch.utils.data.DataLoader = DataLoader
 loading.measured = probing.measured
 assert loader(Squares(), 8, num_workers=2, worker_init_fn=print).choice.kind == "processes"
 

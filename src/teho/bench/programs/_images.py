@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import shlex
 import sys
 import tempfile
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, Iterator
 
 import numpy as np
@@ -189,7 +191,7 @@ def _from_teho_feed(
     batch: int,
 ) -> Iterator[Phase]:
     """Yield one epoch with each feed of `teho.feed`. `resident` scales the images itself."""
-    feed = _teho_feed()
+    feed, _ = _teho_feed()
     if feed is None:
         return
     count = float(len(labels))
@@ -206,15 +208,18 @@ def _from_teho_feed(
         yield Phase("on the device (teho.feed)", partial(epoch, device), items=count)
 
 
-def _teho_feed() -> Any:
-    """Return `teho.feed`; None if this Python does not have it."""
+def _teho_feed() -> tuple[Any, str]:
+    """Return `teho.feed`; if this Python cannot import it, None and the reason as a sentence."""
     if sys.version_info < (3, 10):
-        return None
+        return None, "`teho.feed` needs Python 3.10 or later, and this Python is %d.%d." % (
+            sys.version_info[:2]
+        )
     try:
-        from teho import feed
-    except ImportError:
-        return None
-    return feed
+        from teho.feed import loader, resident
+    except ImportError as error:
+        found = (error, shlex.quote(sys.executable))
+        return None, "%s. Install Teho in this Python: `%s -m pip install teho`." % found
+    return SimpleNamespace(loader=loader, resident=resident), ""
 
 
 def _on_the_device(
@@ -270,6 +275,12 @@ class ImageExample:
 
     def __init__(self, library: Library) -> None:
         self.library = library
+
+    @property
+    def note(self) -> str:
+        """Why the feeds of `teho.feed` are not measured; empty if they are."""
+        why = _teho_feed()[1] if self.library.name == "torch" else ""
+        return why and "The phases with `(teho.feed)` were not measured: " + why
 
     def training(self, *, exact: bool = False) -> Any:
         """Return a training with `epoch` and `figures`; if exact, in float64."""

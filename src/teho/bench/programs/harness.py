@@ -50,7 +50,10 @@ class Phase(NamedTuple):
 
 
 class Example(Protocol):
-    """A worked example in one library, on one device."""
+    """A worked example in one library, on one device.
+
+    It may have a `note`: a sentence about phases that this Python does not have.
+    """
 
     def __init__(self, library: Library) -> None: ...
 
@@ -99,6 +102,7 @@ def serve(example: type[Example], libraries: Sequence[str]) -> None:
         python=".".join(map(str, sys.version_info[:3])),
         device=library.device_name,
         threads=library.threads,
+        note=getattr(served, "note", ""),  # only some examples have a note
     )
     for line in sys.stdin:
         command = json.loads(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from statistics import median
 
 from teho.doctor.outcome import Outcome, fine, not_applicable, unknown, warning
@@ -34,12 +35,13 @@ def check(snapshot: Snapshot) -> Outcome:
         return fine(f"{shown}, on a file system of this node")
     if count < _MANY.value or middle >= _SMALL.value * 1024:
         return fine(shown)
+    folder = quote(data.folder.path)
     return warning(
         f"{data.folder.path} has {shown}, on {data.folder.file_system}. For each file, a program "
         f"waits for a server that all users share.",
-        f"Pack the files once into a few large ones: `teho pack {data.folder.path} packed`. Your "
+        f"Pack the files once into a few large ones: `teho pack {folder} packed`. Your "
         "program reads them with `packed` of `teho.feed`. Or leave the program as it is: pack the "
-        f"files with `tar -cf data.tar -C {data.folder.path} .`, and unpack the archive on the "
+        f"files with `tar -cf data.tar -C {folder} .`, and unpack the archive on the "
         "node's disk when the job starts: `teho submit --stage data.tar`.",
         ("files seen", count, ""),
         ("median size", middle, "bytes"),

@@ -146,7 +146,33 @@ def _settings(loader: Any, module: Any) -> dict[str, Any]:
         found["dataset_bytes"] = sum(map(_bytes, tensors))
     found["collate"] = getattr(collate, "__name__", type(collate).__name__)
     found["sampler"] = type(sampler).__name__
+    found["shuffle"] = _shuffle(loader, module)
     return found
+
+
+def _shuffle(loader: Any, module: Any) -> bool | None:
+    """Return whether all samples come in random order; None if the program chooses the samples."""
+    sampler, dataset = loader.sampler, loader.dataset
+    kind = type(sampler)
+    if loader.batch_size is None:
+        return None
+    if kind is module.RandomSampler:
+        is_whole = not sampler.replacement and len(sampler) == len(dataset)
+        return True if is_whole else None
+    if kind is module.SequentialSampler:
+        return False if sampler.data_source is dataset else None
+    if kind is sys.modules["torch.utils.data.distributed"].DistributedSampler:
+        ranks = sampler.rank, sampler.num_replicas
+        is_whole = sampler.dataset is dataset and ranks == _rank_and_size()
+        return bool(sampler.shuffle) if is_whole else None
+    return None
+
+
+def _rank_and_size() -> tuple[int, int]:
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()
 
 
 def _count_samples(iterator: Any, loader: Loader) -> None:
