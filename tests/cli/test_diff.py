@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from made_runs import make_run
 from teho.errors import UnreadableError
 from teho.show.build.diff import several_document
 from teho.show.loaded import LoadedRun
@@ -195,3 +196,69 @@ def test_runs_of_one_variant_have_no_verdict_of_compare() -> None:
     assert len(alike) == 3
     assert " took the least time of 3 runs: " in several_document(alike).verdict
     assert "A difference can be chance." in several_document(alike).notes[0]
+
+
+def _in_job(directory: Path, gpu: dict[str, object] | None = None, **allocation: object) -> None:
+    """Change the description of a recording, as if it was made in a job, perhaps on other GPUs."""
+    path = directory / "nodes" / "g1.json"
+    node = json.loads(path.read_bytes())
+    node["allocation"] = {**node.get("allocation", {}), **allocation}
+    for device in node.get("devices", ()):
+        device.update(gpu or {})
+    path.write_text(json.dumps(node))
+
+
+def test_what_differed_has_the_job_the_code_the_versions_and_the_environment(
+    teho, home: Path
+) -> None:
+    made = [
+        make_run(
+            home,
+            number,
+            cluster="lumi",
+            partition=("small-g", "standard-g")[number],
+            account=f"project_{number}",
+            versions={"commit": f"1a2b3c4d5e{number}f", "torch": f"2.{number}.0", "python": "3.12"},
+            environment={"OMP_NUM_THREADS": str(4 + number), "SLURM_JOB_ID": str(number)},
+        )
+        for number in range(2)
+    ]
+    for hours, directory in enumerate(made, 1):
+        _in_job(directory, time_limit_s=3600.0 * hours, memory_limit_bytes=hours << 35)
+    done = teho("diff", *made, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    _, differences = json.loads(done.stdout)["tables"]
+    found = {row["what"]: (row["first"], row["second"]) for row in differences["rows"]}
+    assert found == {
+        "partition": ("small-g", "standard-g"),
+        "account": ("project_0", "project_1"),
+        "time limit": ("1 h", "2 h"),
+        "memory limit": ("32.0 GiB", "64.0 GiB"),
+        "commit": ("1a2b3c4d5e0f", "1a2b3c4d5e1f"),
+        "torch": ("2.0.0", "2.1.0"),
+        "OMP_NUM_THREADS": ("4", "5"),
+    }
+    third = make_run(home, 2, cluster="lumi", partition="small-g", account="project_0")
+    _, several = several_document([LoadedRun.open(str(path)) for path in (*made, third)]).tables
+    assert {row["what"] for row in several.rows} >= {*found}
+
+
+def test_a_comparison_has_the_energy_and_the_cost_of_both_runs(teho, home: Path) -> None:
+    paths = []
+    for number in range(2):
+        paths.append(home / "runs" / f"20261123-09450{number}-one-aaaa")
+        shutil.copytree(RUNS / "one-idle-gpu", paths[-1])
+        _in_job(paths[-1], {"name": "NVIDIA A100-SXM4-40GB", "memory_bytes": 40 << 30},
+                scheduler="slurm", job_id=str(number), cluster="mahti", partition="gpumedium",
+                gpus_held=2 + 2 * number)  # fmt: skip
+    done = teho("diff", *paths, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    figures, _ = json.loads(done.stdout)["tables"]
+    found = {row["what"]: row for row in figures["rows"]}
+    for what, first, second, percent in (
+        ("GPU energy", "43.1 Wh", "43.1 Wh", 0),
+        ("Cost", "4.80 GPU BU", "9.60 GPU BU", 100),
+    ):
+        row = found[what]
+        assert (row["first"], row["second"]) == (first, second)
+        assert row["difference_percent"] == pytest.approx(percent)

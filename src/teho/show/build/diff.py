@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from teho.errors import TehoError
+from teho.model.allocation import Allocation
 from teho.model.document import Cell, Document, Fact, Item, Report, Table
 from teho.model.finding import Finding
 from teho.model.run import Run
 from teho.show.build.compared_plots import compared_plots
 from teho.show.build.layout import column, document, listing, table
 from teho.show.loaded import LoadedRun
-from teho.units import format_duration, format_pace, format_quantity
+from teho.units import format_bytes, format_duration, format_pace, format_quantity
 
 __all__ = ["diff_document", "several_document"]
 
@@ -295,7 +296,22 @@ def _circumstances(run: Run) -> dict[str, str]:
         "tasks": str(run.step.task_count if run.step else 1),
         "sampling period": format_duration(run.period_s),
     }
-    return found | _named("tag", run.tags) | _named("", run.versions) | _named("", run.environment)
+    named = _named("tag", run.tags) | _named("", run.versions) | _named("", run.environment)
+    return found | _request(run) | named
+
+
+def _request(run: Run) -> dict[str, str]:
+    """Return what the job asked for, and where, as far as it is known; of its first node."""
+    allocation = run.nodes[0].allocation if run.nodes else Allocation()
+    limit_s, limit_bytes = allocation.time_limit_s, allocation.memory_limit_bytes
+    found = {
+        "cluster": allocation.cluster,
+        "partition": allocation.partition,
+        "account": allocation.account,
+        "time limit": None if limit_s is None else format_duration(limit_s),
+        "memory limit": None if limit_bytes is None else format_bytes(limit_bytes),
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def _named(kind: str, values: Mapping[str, str]) -> dict[str, str]:
