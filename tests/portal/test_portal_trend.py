@@ -100,3 +100,19 @@ def test_shared_runs_are_compared_with_their_owner_and_unknown_times_say_nothing
     assert changes([100]) == []
     assert changes([]) == []
     assert changes([0.0, 100.0]) == []
+
+
+def test_a_change_of_the_code_is_named() -> None:
+    old = {"revision": "1a2b3c4d5e6f", "program": "train.py 0000aaaa"}
+    before = [run(number, 120.0, **old) for number in range(3)]
+    for new, expected in (
+        ({"revision": "6f5e4d3c2b1a", "program": "train.py 1111bbbb"},
+         ("commit: 1a2b3c4d5e6f → 6f5e4d3c2b1a", "train.py was changed")),
+        ({**old, "program": "train.py 1111bbbb"}, ("train.py was changed",)),
+        (old, ()),
+        # What is not known does not differ.
+        ({}, ()),
+    ):  # fmt: skip
+        after = [run(10 + number, 60.0, **new) for number in range(3)]
+        (change,) = changes_of([*before, *after])
+        assert change.differences == expected

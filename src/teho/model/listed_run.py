@@ -67,6 +67,10 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     tasks: int
     job_id: str
+    revision: str = ""
+    """Commit of the repository with the program, shortened; empty: not known."""
+    program: str = ""
+    """Name and checksum of the program's file, such as `train.py 1a2b3c4d`; empty: not known."""
     judged: Judged | None = None
     """None: the report has not been computed yet."""
 

@@ -44,7 +44,7 @@ _BATCH = 2_000
 _VERDICT_COLUMNS = tuple(Judged.__struct_fields__)
 COLUMNS = (
     "outcome", "began_s", "elapsed_s", "name", "command", "tags", "user", "host", "cluster",
-    "partition", "account", "gpu", "gpus", "nodes", "tasks", "job_id",
+    "partition", "account", "gpu", "gpus", "nodes", "tasks", "job_id", "revision", "program",
 )  # fmt: skip
 """Columns of a run that can be filtered and sorted by."""
 _SCHEMA = f"""
@@ -53,7 +53,7 @@ create table if not exists run (
     home integer, id text, stamp integer, is_settled integer,
     outcome text, began_s real, elapsed_s real, name text, command text, tags text, user text,
     host text, cluster text, partition text, account text, gpu text, gpus integer, nodes integer,
-    tasks integer, job_id text, searched text,
+    tasks integer, job_id text, revision text, program text, searched text,
     primary key (home, id)) without rowid;
 create index if not exists run_began on run (home, began_s, id);
 create index if not exists run_command on run (command, began_s);
@@ -357,7 +357,8 @@ def index_run(runs: Path, check: Callable[[Path], bool] | None, run_id: str) -> 
     except RecordingError:
         run = None
     if run is None:
-        columns = ("damaged", 0.0, None, "", "", "{}", user, "", "", "", "", "", 0, 0, 0, "")
+        columns = ("damaged", 0.0, None, "", "", "{}", user, "", "", "", "", "", 0, 0, 0, "",
+                   "", "")  # fmt: skip
         # It stays as it is until its description changes: it is read again only on request.
         return Indexed(run_id, stamp, True, columns, b"")
     return indexed(directory, run, stamp, user)
@@ -398,6 +399,8 @@ def indexed(directory: Path, run: Run, stamp: int, user: str | None = None) -> I
         max(len(run.nodes), len(run.step.hosts) if run.step else 0),
         run.step.task_count if run.step else 1,
         (job.job_id or "") if job else "",
+        run.versions.get("commit", ""),
+        run.versions.get("program file", ""),
     )
     sound = tuple(_sound(one) if isinstance(one, str) else one for one in columns)
     description = msgspec.json.encode(run) if run.end is not None else b""

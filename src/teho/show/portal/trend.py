@@ -144,6 +144,7 @@ def _address(before: ListedRun, after: ListedRun, scope: str) -> str:
 
 def _differences(before: ListedRun, after: ListedRun) -> Iterator[str]:
     """Yield what the list knows to be different in two runs."""
+    yield from _code_differences(before, after)
     pairs = {
         say("GPUs"): (_gpus(before), _gpus(after)),
         say("nodes"): (str(before.nodes), str(after.nodes)),
@@ -155,6 +156,14 @@ def _differences(before: ListedRun, after: ListedRun) -> Iterator[str]:
     for label, (old, new) in pairs.items():
         if old != new:
             yield f"{label}: {old or say('none')} → {new or say('none')}"
+
+
+def _code_differences(before: ListedRun, after: ListedRun) -> Iterator[str]:
+    """Yield what is different in the code, if it is known of both runs."""
+    if before.revision and after.revision and before.revision != after.revision:
+        yield f"{say('commit')}: {before.revision} → {after.revision}"
+    if before.program and after.program and before.program != after.program:
+        yield say("{} was changed").format(after.program.rpartition(" ")[0])
 
 
 def _gpus(run: ListedRun) -> str:
