@@ -73,9 +73,14 @@ def command(
         if path or port is not None:
             raise InputError("--read-only-export cannot be used with --socket or --port", "one")
         from teho.show.portal.export import export
+        from teho.units import counted
 
-        count = export(settings, folder)
-        say(f"wrote {count} pages to {folder}. Everybody who can open these files sees your runs")
+        written = export(settings, folder)
+        if written.left_out:
+            count, first = counted(len(written.left_out), "run"), written.left_out[0]
+            say(f"left out {count} without a report. `teho report {first}` says why")
+        pages = counted(written.pages, "page")
+        say(f"wrote {pages} to {folder}. Everybody who can open these files sees your runs")
         return
     if path and port is not None:
         raise InputError("--socket cannot be used together with --port", "one of them")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from teho.config.settings import Settings
 from teho.errors import InputError, RecordingError
@@ -19,18 +20,26 @@ from teho.show.portal.recordings import Recordings
 from teho.show.portal.render import asset, render
 from teho.show.portal.rows import COLUMNS, known_columns, row_of
 from teho.store.layout import open_private
-from teho.store.search import RunFilter
 
-__all__ = ["export"]
+__all__ = ["Exported", "export"]
 
 _PAGE_ROWS = 200
-_MOST_RUNS = 10_000
+_BATCH = 400
+"""Runs that are read from the index at once: old versions of SQLite allow only 999 values."""
 _MARK = ".teho-export"
 """File that says that a folder was made by an export, and may be overwritten."""
 
 
-def export(settings: Settings, folder: Path) -> int:
-    """Write the list and the report of every own run that has ended; return the number of pages.
+class Exported(NamedTuple):
+    """What an export has written."""
+
+    pages: int
+    left_out: tuple[str, ...]
+    """Ids of the runs that have ended, but whose report cannot be computed."""
+
+
+def export(settings: Settings, folder: Path) -> Exported:
+    """Write the list and the report of every own run that has ended.
 
     Runs that other people share are left out: they did not agree to publish them.
 
@@ -43,14 +52,8 @@ def export(settings: Settings, folder: Path) -> int:
     """
     recordings = Recordings(settings)
     recordings.refresh()
-    with recordings.search() as search:
-        runs = [
-            run
-            for outcome in ("ok", "failed", "interrupted")
-            for run in search.find(RunFilter(outcome=outcome), limit=_MOST_RUNS)
-        ]
+    runs = [run for run in _all_runs(recordings) if run.outcome != "running"]
     recordings.close()
-    runs.sort(key=lambda run: run.began_s, reverse=True)
     try:
         _prepare(folder)
         written = dict(_reports(settings, folder, runs))
@@ -66,7 +69,16 @@ def export(settings: Settings, folder: Path) -> int:
         raise InputError(
             f"{error.filename or folder}: {error.strerror}", "a folder that you can write"
         ) from error
-    return count
+    return Exported(count, tuple(run.id for run in runs if run.id not in written))
+
+
+def _all_runs(recordings: Recordings) -> Iterator[ListedRun]:
+    """Yield all own runs, newest first."""
+    offset = 0
+    with recordings.search() as search:
+        while found := search.find(limit=_BATCH, offset=offset):
+            yield from found
+            offset += len(found)
 
 
 def _prepare(folder: Path) -> None:
