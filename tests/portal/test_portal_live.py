@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from portal_process import Events, portal, recorded
 
+from browsers import ARGUMENTS, BROWSER
+
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
 pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
 
@@ -74,3 +76,34 @@ def test_a_run_that_has_ended_has_no_events(tmp_path: Path) -> None:
     with portal(tmp_path) as one:
         assert one.ask("/events?id=20260101-000000-none-aaaa").status == 404
         assert one.ask("/events?id=../x").status == 404
+
+
+def test_the_page_of_a_running_run_gets_new_verdicts(nvml_library: Path, tmp_path: Path) -> None:
+    with recorded(tmp_path, nvml_library, "sleep", "60") as directory, portal(tmp_path) as one:
+        stream = Events(one.connection(), f"/events?id={directory.name}")
+        *_, (_, _, verdict) = stream.until("verdict")
+        assert verdict["sentence"]
+        assert verdict["mark"]
+        assert verdict["tone"] in {"accent", "unknown", "remark", "warning", "critical"}
+        stream.close()
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed here")
+def test_a_browser_shows_the_newest_verdict_of_a_running_run(
+    nvml_library: Path, tmp_path: Path
+) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with (
+        recorded(tmp_path, nvml_library, "sleep", "60") as directory,
+        portal(tmp_path, on_port=True) as one,
+        playwright.sync_playwright() as driver,
+    ):
+        browser = driver.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        page = browser.new_page()
+        page.goto(one.links[-1])
+        page.goto(f"http://127.0.0.1:{one.port}/run?id={directory.name}")
+        shown = page.locator("#live-verdict .sentence:not(:empty)")
+        shown.wait_for(timeout=60_000)
+        assert page.locator("#live-verdict").get_attribute("class")
+        assert page.locator("#live-verdict .mark").inner_text()
+        browser.close()

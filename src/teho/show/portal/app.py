@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -46,6 +47,8 @@ _TIMES = 30
 """Runs in the drawing of a program's times."""
 _BLOCK_BYTES = 1 << 18
 _CHOICES_FRESH_S = 20.0
+_Choices = dict[str, list[tuple[str, int]]]
+"""Column -> its values with their number of runs."""
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -62,10 +65,9 @@ class Portal:
         self._computed = Computed(teho)
         self._judging = Judging(recordings, self._computed)
         self._live = Live()
-        self._streams = Streams(
-            self._live, self._running, self._are_judged, self._judging.of_running
-        )
-        self._choices: dict[bool, tuple[float, dict[str, list[tuple[str, int]]]]] = {}
+        self._streams = Streams(self._live, self._running, self._are_judged, self._judging)
+        self._choices: dict[bool, tuple[float, _Choices]] = {}
+        """Whether they are of the group -> when they were counted, and the values of the filters."""
 
     @cached_property
     def application(self) -> Starlette:
@@ -199,13 +201,25 @@ class Portal:
         self._judging.ask([runs[-1] for _, runs in groups if runs])
         return pages.programs_page(self.base(), query, groups, self._choices_of(group=group))
 
-    def _choices_of(self, *, group: bool) -> dict[str, list[tuple[str, int]]]:
-        """Return the values of the filters, which are counted again only after some time."""
-        known_s, known = self._choices.get(group, (float("-inf"), {}))
-        if time.monotonic() - known_s < _CHOICES_FRESH_S:
-            return known
-        with self._recordings.search(group=group) as search:
-            fresh = {column: search.choices(column) for column in CHOICES}
+    def _choices_of(self, *, group: bool) -> _Choices:
+        """Return the values of the filters; old ones are counted again for the next page."""
+        known_s, known = self._choices.get(group, (float("-inf"), None))
+        if known is None:
+            return self._count_choices(group=group)
+        if time.monotonic() - known_s >= _CHOICES_FRESH_S:
+            # The count takes longer than the page, if there are many runs.
+            self._choices[group] = time.monotonic(), known
+            threading.Thread(
+                target=self._count_choices, kwargs={"group": group}, daemon=True
+            ).start()
+        return known
+
+    def _count_choices(self, *, group: bool) -> _Choices:
+        fresh = {}
+        for column in CHOICES:
+            # Other pages can be shown in between.
+            with self._recordings.search(group=group) as search:
+                fresh[column] = search.choices(column)
         self._choices[group] = time.monotonic(), fresh
         return fresh
 
@@ -347,10 +361,10 @@ class Portal:
             )
             stream = self._streams.of_home(shown, unjudged)
         else:
-            watched = await run_in_threadpool(self._watched, run_id)
-            if watched is None:
+            found = await run_in_threadpool(self._watched, run_id)
+            if found is None:
                 return PlainTextResponse("this run cannot be watched\n", 404)
-            stream = self._streams.of_run(watched, after)
+            stream = self._streams.of_run(*found, after)
         return StreamingResponse(
             self._streams.counted(stream),
             media_type="text/event-stream",
@@ -358,10 +372,11 @@ class Portal:
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
 
-    def _watched(self, run_id: str) -> Watched | None:
+    def _watched(self, run_id: str) -> tuple[ListedRun, Watched] | None:
         """Watch an own run; None if it is not known, or if too many runs are watched."""
         run = self._recordings.find(run_id) if is_run_id(run_id) else None
-        return self._live.watch(Path(run.directory)) if run else None
+        watched = self._live.watch(Path(run.directory)) if run else None
+        return (run, watched) if run and watched else None
 
     def _are_judged(self, ids: set[str]) -> bool:
         """Return whether all these runs have a verdict."""

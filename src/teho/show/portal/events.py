@@ -12,7 +12,8 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from teho.errors import TehoError
-from teho.model.listed_run import Judged, ListedRun
+from teho.model.listed_run import ListedRun
+from teho.show.portal.judging import Judging
 from teho.show.portal.live import Live, Watched
 from teho.show.portal.rows import row_of
 
@@ -23,7 +24,9 @@ _MOST = 40
 _LONGEST_S = 3600.0
 """A browser connects again after this time."""
 _TICK_S = 0.5
-_HOME_TICK_S = 2.0
+_HOME_TICK_S = 1.0
+_LISTED_S = 4.0
+"""Time until the portal looks again which runs continue, and has old verdicts renewed."""
 _BEGIN = b"retry: 2000\n\n"
 """A browser connects again 2 s after an interruption."""
 
@@ -35,7 +38,7 @@ class Streams:
         live: receives the samples.
         running: returns the runs that continue.
         are_judged: returns whether all runs with these ids have a verdict.
-        of_running: returns the newest verdict of a run that continues, if there is one.
+        judging: has the newest verdicts of the runs that continue.
     """
 
     def __init__(
@@ -43,12 +46,12 @@ class Streams:
         live: Live,
         running: Callable[[], Sequence[ListedRun]],
         are_judged: Callable[[set[str]], bool],
-        of_running: Callable[[ListedRun], Judged | None],
+        judging: Judging,
     ) -> None:
         self._live = live
         self._running = running
         self._are_judged = are_judged
-        self._of_running = of_running
+        self._judging = judging
         self._count = 0
         self._ending = asyncio.Event()
 
@@ -70,22 +73,36 @@ class Streams:
         finally:
             self._count -= 1
 
-    async def of_run(self, watched: Watched, after: int) -> AsyncIterator[bytes]:
-        """Yield the samples after the one with a number, then each new sample."""
+    async def of_run(self, run: ListedRun, watched: Watched, after: int) -> AsyncIterator[bytes]:
+        """Yield the samples after the one with a number, then each new sample and verdict.
+
+        Args:
+            run: the run.
+            watched: its samples.
+            after: the number.
+        """
         end_s = time.monotonic() + _LONGEST_S
+        asked_s = float("-inf")
         shown: object = None
+        verdict: dict[str, str] = {}
         yield _BEGIN
         while time.monotonic() < end_s and not self._ending.is_set():
             newest = watched.newest
             if newest is not shown:
                 shown = newest
-                yield _event("now", msgspec.json.encode(newest))
+                yield _event("now", await run_in_threadpool(newest.for_page))
             for event in watched.after(after):
                 after = event.number
                 yield _event("sample", event.data, event.number)
             if newest.ended:
                 yield _event("ended", b"{}")
                 return
+            if time.monotonic() - asked_s >= _LISTED_S:
+                asked_s = time.monotonic()
+                self._judging.ask([run])
+            if (found := self._verdict(run)) != verdict:
+                verdict = found
+                yield _event("verdict", msgspec.json.encode(verdict))
             await self._pause(_TICK_S)
 
     async def of_home(self, shown: set[str], unjudged: set[str]) -> AsyncIterator[bytes]:
@@ -96,14 +113,18 @@ class Streams:
             unjudged: the ids of the runs that it shows without a verdict.
         """
         end_s = time.monotonic() + _LONGEST_S
+        running: Sequence[ListedRun] = ()
+        listed_s = float("-inf")
         yield _BEGIN
         while time.monotonic() < end_s and not self._ending.is_set():
-            running = await run_in_threadpool(self._running)
-            if {run.id for run in running} != shown or (
-                unjudged and await run_in_threadpool(self._are_judged, unjudged)
-            ):
-                yield _event("changed", b"{}")
-                return
+            if time.monotonic() - listed_s >= _LISTED_S:
+                listed_s = time.monotonic()
+                running = await run_in_threadpool(self._running)
+                if {run.id for run in running} != shown or (
+                    unjudged and await run_in_threadpool(self._are_judged, unjudged)
+                ):
+                    yield _event("changed", b"{}")
+                    return
             facts = await run_in_threadpool(self._facts, running)
             yield _event("runs", msgspec.json.encode(facts))
             await self._pause(_HOME_TICK_S)
@@ -120,7 +141,7 @@ class Streams:
 
     def _verdict(self, run: ListedRun) -> dict[str, str]:
         """Return the newest verdict of a run as text; empty if there is none yet."""
-        judged = self._of_running(run)
+        judged = self._judging.of_running(run)
         if judged is None:
             return {}
         row = row_of(run, judged)

@@ -61,12 +61,23 @@ class _Sample(msgspec.Struct, frozen=True, kw_only=True):
 class _Newest(msgspec.Struct, frozen=True, kw_only=True):
     """What a page shows of the present moment."""
 
-    tables: str = ""
-    """HTML."""
-    gpus: list[str] = []
-    """Label of each GPU."""
+    nodes: Sequence[NodeNow] = ()
+    """The first nodes, with the GPUs that a page shows."""
     facts: dict[str, str] = {}
     ended: bool = False
+
+    def for_page(self) -> bytes:
+        """Return what the page of the run shows, as JSON.
+
+        The home page of many runs shows no tables, so they are made only for the page of a run.
+        """
+        return msgspec.json.encode(
+            {
+                "tables": html_tables(now_tables(self.nodes)),
+                "gpus": _labels(self.nodes),
+                "facts": self.facts,
+            }
+        )
 
 
 class Watched:
@@ -124,11 +135,7 @@ class Watched:
             # The number is a time, so that it also rises if the portal is started again.
             number = max(time.time_ns() // 1_000_000, self._number + 1)
             self._events.append(Event(number, msgspec.json.encode(sample)))
-        self.newest = _Newest(
-            tables=html_tables(now_tables(shown)),
-            gpus=_labels(shown),
-            facts=_facts(self._run, nodes, elapsed_s, age_s),
-        )
+        self.newest = _Newest(nodes=shown, facts=_facts(self._run, nodes, elapsed_s, age_s))
 
     def facts(self, now_s: float) -> dict[str, str]:
         """Return the figures of the present moment, with their age at this monotonic time."""

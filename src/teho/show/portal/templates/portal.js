@@ -177,6 +177,7 @@
       }
       if (!isDue) { isDue = true; requestAnimationFrame(draw); }
     },
+    verdict: (facts) => write(document.getElementById("live-verdict"), facts),
     ended: (_, source) => {
       source.close();
       say(words.ended, words.show);
