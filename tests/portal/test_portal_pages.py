@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from html import unescape
 from pathlib import Path
 from urllib.parse import urljoin
@@ -22,6 +23,7 @@ from portal_process import Events, PortalProcess, environment, portal
 from made_runs import make_run
 from profile_traces import path_of
 from support import TEHO, wait_for
+from teho.model.run import Import
 from teho.show.portal.filters import ORDERS
 from teho.show.portal.rows import short_command
 from teho.store.search import SORTS
@@ -31,6 +33,8 @@ pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
 
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
 REAL = "20261123-094500-one-aaaa"
+BY_FINDING = "GPU hours without a kernel, by finding"
+"""Heading of the list on the pages Home and Usage."""
 
 
 @pytest.fixture(scope="module")
@@ -285,19 +289,19 @@ def test_verdicts_come_in_the_background(running: PortalProcess) -> None:
     waiting = Events(running.connection(), f"/events?shown=&unjudged={REAL}")
     waiting.until("changed")
     waiting.close()
-    assert "What would save most" in home
+    assert BY_FINDING in home
     found = running.ask("/runs?kind=gpu_never_used").text
     assert titles(found) == [REAL]
     usage = running.ask("/usage?by=kind").text
     assert "GPU never used" in usage
     for page in (home, usage):
-        savings = page.partition("What would save most")[2].partition("</section>")[0]
+        savings = page.partition(BY_FINDING)[2].partition("</section>")[0]
         assert "in 1 run. The largest part is in" in savings
         assert links(savings)["one-idle-gpu"] == f"run?id={REAL}"
         assert '<p class="action">' in savings, "what to do, from the report"
         listed = running.ask("/" + links(savings)["GPU never used"])
         assert titles(listed.text) == [REAL]
-    assert "What would save most" not in running.ask("/usage?since=2030-01-01").text
+    assert BY_FINDING not in running.ask("/usage?since=2030-01-01").text
 
 
 def test_sums(running: PortalProcess) -> None:
@@ -512,7 +516,7 @@ def test_the_runs_of_the_group(tmp_path: Path, teho) -> None:
         assert one.ask(f"/compare?run={made}&run={key}").status == 200
         for wrong in (f"nobody:{REAL}", f"{key}x", f"../{REAL}", f"{key}:{REAL}"):
             assert one.ask(f"/compare?run={made}&run={wrong}").status == 404, wrong
-        wait_for(lambda: "What would save most" in one.ask("/usage?of=group&by=user").text, 60)
+        wait_for(lambda: BY_FINDING in one.ask("/usage?of=group&by=user").text, 60)
         saved = links(one.ask("/usage?of=group&by=user").text)
         assert saved["GPU never used"].startswith("runs?kind=gpu_never_used&")
         assert "of=group" in saved["GPU never used"]
@@ -522,3 +526,51 @@ def test_the_runs_of_the_group(tmp_path: Path, teho) -> None:
         subprocess.run([*TEHO, "unshare", "--all"], env={**os.environ, **env}, check=True,
                        capture_output=True)  # fmt: skip
         assert one.ask("/" + unescape(address)).status == 404
+
+
+def test_the_line_of_a_program_names_the_commit(tmp_path: Path) -> None:
+    for number in range(6):
+        is_new = number >= 3
+        make_run(
+            tmp_path / "home",
+            number,
+            elapsed_s=60.0 if is_new else 120.0,
+            versions={
+                "commit": "6f5e4d3c2b1a" if is_new else "1a2b3c4d5e6f",
+                "program file": f"train.py {'1111bbbb' if is_new else '0000aaaa'}",
+            },
+        )
+    with portal(tmp_path) as one:
+        page = unescape(one.ask("/runs?by=program").text)
+    assert "50 % less time since" in page
+    assert "commit: 1a2b3c4d5e6f → 6f5e4d3c2b1a" in page
+    assert "train.py was changed" in page
+
+
+def test_an_export_has_every_run_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, teho
+) -> None:
+    from teho.config.settings import load_settings
+    from teho.show.portal import export
+
+    for name, value in environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    # More runs than are read at once.
+    monkeypatch.setattr(export, "_BATCH", 2)
+    home = tmp_path / "home"
+    made = [make_run(home, number, exit_code=number % 2) for number in range(4)]
+    at = datetime(2026, 11, 2, tzinfo=timezone.utc)
+    made.append(make_run(home, 4, imported=Import(tools=("wandb",), files=("x.json",), at=at)))
+    make_run(home, 5, elapsed_s=None)  # it is still running
+    damaged = make_run(home, 6)
+    (damaged / "run.json").write_text("{")
+    written = export.export(load_settings(), tmp_path / "public")
+    pages = {path.stem for path in (tmp_path / "public").glob("2026*.html")}
+    assert pages == {path.name for path in made}
+    assert written.left_out == (damaged.name,)
+    listed = (tmp_path / "public" / "index.html").read_text()
+    assert all(f'href="{path.name}.html"' in listed for path in made)
+    done = teho("portal", "--read-only-export", tmp_path / "public")
+    assert done.returncode == 0, done.stderr
+    assert "left out 1 run without a report." in done.stderr
+    assert f"`teho report {damaged.name}` says why" in done.stderr
