@@ -24,7 +24,9 @@ _MOST = 40
 _LONGEST_S = 3600.0
 """A browser connects again after this time."""
 _TICK_S = 0.5
-_HOME_TICK_S = 1.0
+_HOME_TICK_S = 1.5
+"""Time until the home page gets its figures again, also if there are no new samples."""
+_LOOK_S = 0.1
 _LISTED_S = 4.0
 """Time until the portal looks again which runs continue, and has old verdicts renewed."""
 _BEGIN = b"retry: 2000\n\n"
@@ -125,9 +127,15 @@ class Streams:
                 ):
                     yield _event("changed", b"{}")
                     return
+            rounds = self._live.rounds
             facts = await run_in_threadpool(self._facts, running)
             yield _event("runs", msgspec.json.encode(facts))
-            await self._pause(_HOME_TICK_S)
+            # New samples are sent at once, so that they are not older than they have to be.
+            tick_s = min(end_s, time.monotonic() + _HOME_TICK_S)
+            while self._live.rounds == rounds and time.monotonic() < tick_s:
+                await self._pause(_LOOK_S)
+                if self._ending.is_set():
+                    return
 
     def _facts(self, running: Sequence[ListedRun]) -> dict[str, dict[str, str]]:
         found = {}

@@ -167,6 +167,8 @@ class Live:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
+        self.rounds = 0
+        """How many times the samples of all runs were taken."""
 
     def watch(self, directory: Path) -> Watched | None:
         """Return a run that is watched from now on; None if too many runs are.
@@ -207,6 +209,7 @@ class Live:
                         continue
                     with contextlib.suppress(OSError, RecordingError):
                         one.poll()
+            self.rounds += 1
 
 
 def _first_gpus(nodes: Sequence[NodeNow]) -> list[NodeNow]:
