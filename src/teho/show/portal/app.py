@@ -67,7 +67,7 @@ class Portal:
         self._live = Live()
         self._streams = Streams(self._live, self._running, self._are_judged, self._judging)
         self._choices: dict[bool, tuple[float, _Choices]] = {}
-        """Whether they are of the group -> when they were counted, and the values of the filters."""
+        """Are they of the group -> when they were counted, and the values of the filters."""
 
     @cached_property
     def application(self) -> Starlette:
