@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -21,6 +20,7 @@ from teho.model.listed_run import ListedRun
 from teho.profile.hand_over import tensorboard_commands
 from teho.show.html.page import PageParts, page_parts
 from teho.show.portal import pages
+from teho.show.portal.choices import Choices
 from teho.show.portal.computed import Computed
 from teho.show.portal.events import Streams
 from teho.show.portal.files import downloads, open_file, traces
@@ -34,7 +34,7 @@ from teho.show.portal.rows import row_of
 from teho.show.portal.savings import savings_of
 from teho.store.layout import is_run_id, safe_name
 from teho.store.read import read_run
-from teho.store.search import CHOICES, RunFilter
+from teho.store.search import RunFilter
 from teho.units import counted
 
 __all__ = ["Portal"]
@@ -46,9 +46,6 @@ _MOST_COMPARED = 10
 _TIMES = 30
 """Runs in the drawing of a program's times."""
 _BLOCK_BYTES = 1 << 18
-_CHOICES_FRESH_S = 20.0
-_Choices = dict[str, list[tuple[str, int]]]
-"""Column -> its values with their number of runs."""
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -66,8 +63,7 @@ class Portal:
         self._judging = Judging(recordings, self._computed)
         self._live = Live()
         self._streams = Streams(self._live, self._running, self._are_judged, self._judging)
-        self._choices: dict[bool, tuple[float, _Choices]] = {}
-        """Are they of the group -> when they were counted, and the values of the filters."""
+        self._choices = Choices(recordings)
 
     @cached_property
     def application(self) -> Starlette:
@@ -189,7 +185,7 @@ class Portal:
         self._judging.ask(runs)
         self._computed.prepare()
         rows = [row_of(run, self._judging.of_running(run), scope=query.scope) for run in runs]
-        choices = self._choices_of(group=group)
+        choices = self._choices.get(group=group)
         return HTMLResponse(pages.list_page(self.base(), query, rows, count, choices))
 
     def _programs(self, query: ListQuery, wanted: RunFilter, *, group: bool) -> str:
@@ -199,29 +195,7 @@ class Portal:
             )
             groups = [(one, search.times(one.key, _TIMES)) for one in totals]
         self._judging.ask([runs[-1] for _, runs in groups if runs])
-        return pages.programs_page(self.base(), query, groups, self._choices_of(group=group))
-
-    def _choices_of(self, *, group: bool) -> _Choices:
-        """Return the values of the filters; old ones are counted again for the next page."""
-        known_s, known = self._choices.get(group, (float("-inf"), None))
-        if known is None:
-            return self._count_choices(group=group)
-        if time.monotonic() - known_s >= _CHOICES_FRESH_S:
-            # The count takes longer than the page, if there are many runs.
-            self._choices[group] = time.monotonic(), known
-            threading.Thread(
-                target=self._count_choices, kwargs={"group": group}, daemon=True
-            ).start()
-        return known
-
-    def _count_choices(self, *, group: bool) -> _Choices:
-        fresh = {}
-        for column in CHOICES:
-            # Other pages can be shown in between.
-            with self._recordings.search(group=group) as search:
-                fresh[column] = search.choices(column)
-        self._choices[group] = time.monotonic(), fresh
-        return fresh
+        return pages.programs_page(self.base(), query, groups, self._choices.get(group=group))
 
     def _run(self, request: Request) -> Response:
         run = self._requested_run(request)
