@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from made_runs import BEGAN, make_run
+from other_users import ALICE, BOB, EVE, root
 from teho.model.listed_run import Judged
 from teho.store import index_file
 from teho.store.index import change_tags
@@ -188,6 +190,109 @@ def test_missing_values_are_last_in_both_orders(home: Path, index: HomeIndex) ->
             assert order[-1] == "0002"
             largest = "0003" if sort == "energy" else "0001"
             assert (order[0] == largest) is descending
+
+
+ORDERED = {
+    "began": "1234",
+    "time": "2314",
+    "gpus": "4312",
+    "gpu_hours": "3214",
+    "name": "3124",
+    "tags": "2134",
+    "command": "3124",
+    "user": "1324",
+    "cluster": "3124",
+    "partition": "3214",
+    "account": "2314",
+    "gpu": "2134",
+    "outcome": "2134",
+    "finding": "2314",
+    "busy": "2134",
+    "energy": "3124",
+    "cost": "3124",
+    "unused": "3124",
+}
+"""Name of an order -> the runs of `different`, smallest value first."""
+NEVER_MISSING = {"began", "gpus", "command", "user", "outcome"}
+
+
+@pytest.fixture
+def different(home: Path, index: HomeIndex) -> HomeIndex:
+    """Index four runs that differ in all columns; the last one has no value in most of them."""
+    owners = (ALICE, BOB, EVE) if os.geteuid() == 0 else (os.geteuid(),) * 3
+    columns = (
+        ("b", 30.0, 2, "B200", "mahti", "small", "p3", "2", 0),
+        ("c", 10.0, 4, "A100", "puhti", "gpu", "p1", "1", 1),
+        ("a", 20.0, 1, "V100", "lumi", "debug", "p2", "3", 0),
+    )
+    for number, (owner, column) in enumerate(zip(owners, columns, strict=True), 1):
+        name, elapsed_s, gpus, gpu, cluster, partition, account, seed, exit_code = column
+        run = make_run(home, number, command=("python", f"{name}.py"), name=name, gpus=gpus,
+                       elapsed_s=elapsed_s, gpu=gpu, cluster=cluster, partition=partition,
+                       account=account, tags={"seed": seed}, exit_code=exit_code)  # fmt: skip
+        os.chown(run / "run.json", owner, owner)
+    make_run(home, 4, command=("python", "z.py"), elapsed_s=None)
+    index.refresh()
+    judge(
+        index,
+        r1=Judged(severity="warning", kind="input_slow", words="input slow",
+                  gpu_busy_percent=50.0, energy_j=5.0, cost=2.0),
+        r2=Judged(severity="good", words="good", gpu_busy_percent=10.0, energy_j=9.0, cost=3.0),
+        r3=Judged(severity="critical", kind="gpu_low_use", words="gpu low use",
+                  gpu_busy_percent=90.0, energy_j=1.0, cost=1.0),
+    )  # fmt: skip
+    return index
+
+
+def listed(index: HomeIndex, wanted: RunFilter, **order: object) -> str:
+    return "".join(run.id[-1] for run in search(index).find(wanted, **order))
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_each_order_in_both_directions(different: HomeIndex, sort: str) -> None:
+    if sort == "user" and os.geteuid() != 0:
+        pytest.skip("to make files of other users needs root")
+    smallest_first = ORDERED[sort]
+    largest_first = smallest_first[::-1]
+    if sort not in NEVER_MISSING:
+        # The last run has no value, and is the last one in both orders.
+        largest_first = largest_first[1:] + "4"
+    # Without a filter, an order may be read from an index of the database; a filter forbids this.
+    for wanted in (RunFilter(), RunFilter(text="python")):
+        assert listed(different, wanted, sort=sort, descending=False) == smallest_first
+        assert listed(different, wanted, sort=sort, descending=True) == largest_first
+
+
+@pytest.mark.parametrize(
+    ("wanted", "runs"),
+    [
+        (RunFilter(outcome="failed"), "2"),
+        (RunFilter(outcome="running"), "4"),
+        (RunFilter(kind="gpu_low_use"), "3"),
+        (RunFilter(cluster="puhti"), "2"),
+        (RunFilter(partition="small"), "1"),
+        (RunFilter(account="p2"), "3"),
+        (RunFilter(gpu="B200"), "1"),
+        (RunFilter(least_cost=2.0), "21"),
+        (RunFilter(least_cost=2.0, kind="input_slow"), "1"),
+        (RunFilter(least_cost=2.0, partition="debug"), ""),
+    ],
+)
+def test_each_column_can_be_filtered(different: HomeIndex, wanted: RunFilter, runs: str) -> None:
+    assert listed(different, wanted) == runs
+    assert search(different).count(wanted) == len(runs)
+
+
+@root
+def test_runs_are_filtered_by_user(different: HomeIndex) -> None:
+    assert listed(different, RunFilter(user=pwd.getpwuid(BOB).pw_name)) == "2"
+    assert listed(different, RunFilter(user="root")) == "4"
+    assert search(different).choices("user") == [
+        ("games", 1),
+        ("mail", 1),
+        ("news", 1),
+        ("root", 1),
+    ]
 
 
 @given(

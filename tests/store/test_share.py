@@ -7,11 +7,12 @@ import os
 import shutil
 import stat
 import struct
+import sys
 import time
 from pathlib import Path
 
 import pyarrow.compute
-import pyarrow.parquet  # noqa: F401 - another user may not read the library of this Python
+import pyarrow.parquet
 import pytest
 
 from made_runs import make_run
@@ -259,3 +260,28 @@ def test_the_commands_share_list_and_unshare(
     assert teho("share").stdout.count("shared with") == 1
     assert "deleted 1 shared run" in teho("unshare", "last").stderr
     assert "you share no runs" in teho("share").stderr
+
+
+def test_what_is_masked_stays_masked_in_the_copy(
+    teho, tmp_path: Path, home: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEHO_SHARED", str(place))
+    program = [sys.executable, "-c", "import time; time.sleep(1)", "--password", "hunter2"]
+    done = teho(
+        "run", "-q", "--every", "100ms", "--keep-output", "--tag", "token=hunter2", "--",
+        *program, "https://maija:hunter2@example.org/data",
+        env={"API_TOKEN": "hunter2", "OMP_NUM_THREADS": "2"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert teho("share", "last", "--with", own_group()).returncode == 0
+    (copy,) = place.glob("*/*/runs/*")
+    found = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    assert [path.name for path, content in found.items() if b"hunter2" in content] == []
+    shared = read_run(copy)
+    assert shared.tags == {"token": "•••"}
+    assert shared.command[-2:] == ("•••", "https://maija:•••@example.org/data")
+    # Also a column that is compressed has no secret.
+    for path in copy.glob("samples/*.parquet"):
+        table = pyarrow.parquet.read_table(path)
+        assert table.num_rows > 0
+        assert "hunter2" not in str(table.to_pydict())
