@@ -138,10 +138,22 @@ STEADY = Scenario(("gpus 2", "processes 0 parent", "0 * 50 1000 400", "0 1 50 10
 
 
 @contextmanager
-def recorded(folder: Path, library: Path, *command: str) -> Iterator[Path]:
-    """Record a program with two stub GPUs until the block ends."""
+def recorded(folder: Path, library: Path, *command: str, **more: str) -> Iterator[Path]:
+    """Record a program with two stub GPUs until the block ends.
+
+    Args:
+        folder: for the recording.
+        library: the folder with the stub of the driver's library.
+        command: the program.
+        more: variables of its environment.
+    """
     scenario = STEADY.write(folder / "scenario.txt")
-    env = {**os.environ, **environment(folder), **nvml_stub.environment(library, scenario)}
+    env = {
+        **os.environ,
+        **environment(folder),
+        **nvml_stub.environment(library, scenario),
+        **more,
+    }
     process = subprocess.Popen(
         [*TEHO, "run", "-q", "--every", "200ms", "--name", "live", "--", *command], env=env
     )

@@ -144,7 +144,8 @@ METRICS: tuple[Metric, ...] = (
         "over time: 80 % means that all of them had work for 80 % of the time, or that 80 % of "
         "them had work all the time. A multiprocessor that waits for memory also has work"),
     Metric("gpu_sm_occupancy_percent", "%", "gauge", "gpu", "SM occupancy",
-        "number of warps on the multiprocessors, in % of the largest possible number"),
+        "number of warps on the multiprocessors, in % of the largest possible number. A high value "
+        "alone does not mean that the GPU is used well"),
     Metric("gpu_tensor_percent", "%", "gauge", "gpu", "tensor cores",
         "share of time in which the tensor cores' pipe was active, averaged over the "
         "multiprocessors"),

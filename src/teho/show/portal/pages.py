@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from teho.explain.wording import capital
 from teho.model.listed_run import ListedRun, Totals
+from teho.model.metric import METRICS_BY_NAME
 from teho.show.html.markup import advice
 from teho.show.html.page import PageParts
 from teho.show.portal.filters import filter_fields, heading, paging
 from teho.show.portal.languages import say, say_count
+from teho.show.portal.live import CURVES
 from teho.show.portal.query import PAGE_ROWS, ListQuery, compare_address, run_key
 from teho.show.portal.render import render
 from teho.show.portal.rows import COLUMNS, Row, known_columns, program_of, short_command
@@ -198,6 +201,7 @@ def run_page(
         compared=compared,
         history=ListQuery(command=run.command, scope=scope).address(),
         is_live=run.outcome == "running",
+        meanings={name: capital(METRICS_BY_NAME[name].meaning) for name in CURVES},
     )
 
 

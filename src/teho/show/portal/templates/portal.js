@@ -123,8 +123,9 @@
   const figure = (metric, count) => {
     const title = words[metric], unit = UNITS[metric];
     const place = document.createElement("figure");
-    place.innerHTML = '<figcaption><div class="title"><h3></h3><div class="readout"></div></div></figcaption><div class="canvas" role="img"></div>';
+    place.innerHTML = '<figcaption><div class="title"><h3></h3><div class="readout"></div></div><p></p></figcaption><div class="canvas" role="img"></div>';
     place.querySelector("h3").textContent = `${title}, ${words.last}`;
+    place.querySelector("p").textContent = words.meanings[metric];
     const canvas = place.querySelector(".canvas");
     canvas.setAttribute("aria-label", `${title}, ${words.each}`);
     document.getElementById("live-plots").append(place);
