@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import grp
+import os
+import pwd
 import shutil
 import socket
 import socketserver
@@ -16,6 +19,7 @@ from portal_process import PortalProcess, portal
 
 from browsers import ARGUMENTS, BROWSER, OVERFLOW
 from made_runs import make_run
+from teho.store.share import share
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
 pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
@@ -23,13 +27,15 @@ pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
 REAL = "20261123-094500-one-aaaa"
 OTHER = "20261123-094600-two-bbbb"
+USER = pwd.getpwuid(os.geteuid()).pw_name
 NARROW = """() => [...document.querySelectorAll("th, td")]
   .filter((cell) => cell.offsetWidth && cell.offsetWidth < 30 && cell.innerText.trim().length > 3)
   .map((cell) => cell.innerText)"""
 """Cells whose letters are below each other."""
 PREFIX = "/rnode/g1.example/8750"
 PAGES = ("", "runs", "runs?by=program", f"run?id={REAL}", f"compare?run={REAL}&run={OTHER}",
-         "usage", "clusters", "cluster?name=lumi",
+         "usage", "clusters", "cluster?name=lumi", "runs?of=group", "usage?of=group&by=user",
+         f"run?id={REAL}&by={USER}", f"compare?run={REAL}&run={OTHER}&run={USER}:{REAL}",
          "plan?gpus=1&cluster=lumi&command=python+train.py&exclusive=yes", "nothing")  # fmt: skip
 
 
@@ -52,7 +58,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PortalProcess]
     for number in range(60):
         make_run(folder / "home", number, command=("python", f"train-{number}.py", "x" * 200),
                  gpus=number % 3, cluster="lumi" if number < 10 else "roihu")  # fmt: skip
-    with portal(folder, on_port=True) as one:
+    make_run(folder / "home", 60, command=("bash", "programs/harbour_tide_tables.sh", "--first-day",
+                                           "2026-11-01"))  # fmt: skip
+    # The own group: nothing here needs a second user.
+    shared = folder / "project"
+    shared.mkdir()
+    share(folder / "home/runs" / REAL, shared, grp.getgrgid(os.getegid()).gr_name)
+    with portal(folder, on_port=True, env={"TEHO_SHARED": str(shared)}) as one:
         yield one
 
 
@@ -126,7 +138,7 @@ def test_every_page_fits(visit: Callable[..., Any], width: int, scheme: str) -> 
         page.goto(base + address)
         assert page.evaluate(OVERFLOW) == 0, address
         assert page.locator("h1").count() == 1
-        assert page.locator("nav a").count() == 6
+        assert page.locator("nav a").count() == 7
 
 
 @pytest.mark.drawn(2)
@@ -194,6 +206,75 @@ def test_every_page_can_be_printed(visit: Callable[..., Any], address: str, sche
     assert page.pdf().startswith(b"%PDF")
 
 
+def test_the_pages_of_the_group(visit: Callable[..., Any]) -> None:
+    page = visit("")
+    page.get_by_role("link", name="Group", exact=True).click()
+    assert page.locator("h1").inner_text() == "Runs of the group 1"
+    assert page.locator("nav [aria-current]").inner_text() == "Group"
+    (row,) = page.locator("tbody tr").all()
+    assert row.locator("td").last.inner_text() == USER
+    row.locator("th a").first.click()
+    page.wait_for_selector("html.drawn", state="attached")
+    assert page.locator("h1").inner_text().endswith("was never used.")
+    assert page.locator("nav [aria-current]").inner_text() == "Group"
+    page.get_by_role("link", name="Compare with my newest run").click()
+    page.wait_for_selector("html.drawn", state="attached")
+    page.get_by_role("link", name="Usage", exact=True).click()
+    page.get_by_label("Whose runs").select_option("group")
+    page.get_by_label("By").select_option("user")
+    page.get_by_role("button", name="Show").click()
+    assert page.locator("h1").inner_text() == "Usage of the group"
+    assert page.locator("tbody th").all_inner_texts() == [USER]
+    assert page.locator("tbody td").first.inner_text() == "1"
+
+
+LINES = """(texts) => texts.map((one) => {
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  return new Set([...range.getClientRects()].map((box) => box.top)).size;
+})"""
+"""Number of lines in which each element is."""
+
+
+@pytest.mark.parametrize("width", [360, 390, 430])
+def test_the_pages_are_in_one_line_on_a_phone(visit: Callable[..., Any], width: int) -> None:
+    page = visit("runs", width=width)
+    shown = [link.bounding_box() for link in page.locator("nav a:visible").all()]
+    assert len(shown) == 6, "without the name of Teho, which leads to the same page as Home"
+    assert len({box["y"] for box in shown}) == 1
+    assert shown[-1]["x"] + shown[-1]["width"] <= width
+
+
+def test_a_name_in_a_title_is_not_broken_at_its_hyphen(visit: Callable[..., Any]) -> None:
+    page = visit("plan?gpus=2&gpu-memory=60GiB&time=12h&cluster=lumi&launcher=torchrun")
+    names = page.locator("h1 .whole")
+    assert names.all_inner_texts() == ["small-g", "GPU-hours"]
+    for width in (1280, *range(390, 1200, 45)):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert names.evaluate_all(LINES) == [1, 1], width
+        assert page.evaluate(OVERFLOW) == 0
+
+
+def test_a_command_in_the_list_is_broken_between_its_words(visit: Callable[..., Any]) -> None:
+    page = visit("runs?text=harbour")
+    code = page.locator("tbody th code")
+    assert code.inner_text() == "bash programs/harbour_tide_tables.sh --first-day 2026-11-01"
+    words = """(code) => [...code.querySelectorAll("wbr")].length && [...code.childNodes]
+      .filter((one) => one.nodeName !== "WBR").map((one) => {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        const tops = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+        return [one.textContent, tops.size];
+      })"""
+    for width in (390, 1280, 3840):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert [
+            text for text, lines in code.evaluate(words) if lines > text.strip().count(" ") + 1
+        ] == []
+        height = code.evaluate("(one) => one.scrollHeight - one.clientHeight")
+        assert height <= 1, "all of it is shown"
+
+
 def test_a_phone_can_sort(visit: Callable[..., Any]) -> None:
     page = visit("runs", width=390)
     page.get_by_text("More filters and order").click()
@@ -229,7 +310,7 @@ def test_the_list_without_javascript(visit: Callable[..., Any]) -> None:
     assert page.locator("tbody tr").count() == 1
     page.goto(page.url.partition("?")[0])
     page.get_by_role("link", name="next page").click()
-    assert "51–62 of 62" in page.content()
+    assert "51–63 of 63" in page.content()
     page.goto(page.url.partition("?")[0])
     for box in page.locator("tbody input").all()[:2]:
         box.check()

@@ -12,10 +12,12 @@ from teho.show.cells import FIGURE, is_command, plain
 
 __all__ = [
     "advice",
+    "breakable",
     "copyable",
     "drawn_text",
     "folded",
     "grid",
+    "headline",
     "prose",
     "row",
     "scrolling",
@@ -23,6 +25,13 @@ __all__ = [
 ]
 
 _FIGURE = lazy_pattern(FIGURE)
+_WITH_HYPHEN = lazy_pattern(r"(?<![\w.-])(?=[\w.-]{3,24}(?![\w.-]))[\w.]+(?:-[\w.]+)+")
+"""A word that has a hyphen, and that is short enough for one line of a phone."""
+_WHOLE = r'<span class="whole">\g<0></span>'
+_PIECE = lazy_pattern(r"[^/=_,:]*[/=_,:]+|[^/=_,:]+")
+"""A part of a word that ends where a line may break."""
+_LONGEST_PIECE = 20
+"""Letters of a piece that is never broken; the column of a list has room for them."""
 
 
 @lru_cache(4096)  # a page of many GPUs repeats the same tens of thousands of times
@@ -35,6 +44,30 @@ def prose(content: str) -> str:
     """Write running text: code in backquotes, no line break between a number and its unit."""
     pieces = enumerate(content.split("`"))
     return "".join(_code(piece) if at % 2 else _words(piece) for at, piece in pieces)
+
+
+def headline(content: str) -> str:
+    """Write running text in large letters: a name such as `small-g` stays in one line."""
+    pieces = enumerate(content.split("`"))
+    return "".join(
+        _code(piece) if at % 2 else _WITH_HYPHEN.sub(_WHOLE, _words(piece)) for at, piece in pieces
+    )
+
+
+def breakable(command: str) -> str:
+    """Write a command for a narrow column.
+
+    A line breaks at a space or behind a sign such as `/`. It breaks inside a word only if the word
+    is very long.
+    """
+    words = plain(command).split(" ")
+    return " ".join("<wbr>".join(map(_piece, _PIECE.findall(word))) for word in words)
+
+
+def _piece(piece: str) -> str:
+    escaped = escape(piece)
+    is_whole = "-" in piece and len(piece) <= _LONGEST_PIECE
+    return f'<span class="whole">{escaped}</span>' if is_whole else escaped
 
 
 def _words(content: str) -> str:

@@ -27,7 +27,7 @@ from teho.show.cells import (
     when_text,
 )
 from teho.show.html.heat import heat_section
-from teho.show.html.markup import advice, copyable, folded, prose, text
+from teho.show.html.markup import advice, copyable, folded, headline, prose, text
 from teho.show.html.plots import PlotLinks, plot_data, plots_section
 from teho.show.html.roofline import rooflines_section
 from teho.show.html.step import step_section
@@ -226,7 +226,7 @@ def _header(document: Document, page_words: PageWords) -> str:
     return f"""<header class="{document.verdict_severity}">
 <p class="of">{about}</p>
 <p class="mark">{SEVERITY_WORDS[document.verdict_severity]}</p>
-<h1{' class="long"' * (len(document.verdict) > _LONG_VERDICT)}>{prose(document.verdict)}</h1>
+<h1{' class="long"' * (len(document.verdict) > _LONG_VERDICT)}>{headline(document.verdict)}</h1>
 {inner}{command}
 {f'<dl class="facts">{facts}</dl>' if facts else ""}
 </header>"""

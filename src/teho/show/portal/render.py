@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 
 from teho.show.cells import plain
-from teho.show.html.markup import copyable, prose
+from teho.show.html.markup import breakable, copyable, prose
 from teho.show.html.page import shipped
 from teho.show.portal.languages import language, say, say_count
 from teho.show.portal.words import moment_text, quantity_text, seconds_text
@@ -71,6 +71,7 @@ def _environment() -> jinja2.Environment:
         "hours": lambda hours: quantity_text(hours, "h"),
         "copyable": copyable,
         "prose": prose,
+        "breakable": breakable,
     }
     environment.globals |= {
         "gettext": say,
