@@ -221,7 +221,7 @@ def test_the_pages_of_the_group(visit: Callable[..., Any]) -> None:
     page.wait_for_selector("html.drawn", state="attached")
     page.get_by_role("link", name="Usage", exact=True).click()
     page.get_by_label("Whose runs").select_option("group")
-    page.get_by_label("By").select_option("user")
+    page.get_by_label("By", exact=True).select_option("user")
     page.get_by_role("button", name="Show").click()
     assert page.locator("h1").inner_text() == "Usage of the group"
     assert page.locator("tbody th").all_inner_texts() == [USER]
