@@ -419,6 +419,14 @@ def test_accounting_that_is_off_names_the_job_and_the_reason(teho: Teho, site: S
     assert teho("jobs").returncode == 2
 
 
+def test_a_job_of_another_cluster_of_the_federation(teho: Teho, site: Site) -> None:
+    site.has(job("4711", Cluster="mahti"), step("4711.batch"), name="4711")
+    result = teho("report", "4711;mahti")
+    assert result.returncode == 0, result.stderr
+    assert {"--clusters=mahti", "--jobs=4711"} <= set(site.asked)
+    assert "Job 4711 · Cluster mahti" in " ".join(result.stdout.split())
+
+
 def test_what_is_not_the_id_of_a_job_is_not_asked_for(teho: Teho, site: Site) -> None:
     result = teho("report", "no-such-name")
     assert result.returncode == 2
@@ -488,15 +496,52 @@ def test_a_line_for_each_job_with_running_jobs_first(teho: Teho, full: Site) -> 
     assert r"a|b\nc" in result.stdout
 
 
-@pytest.mark.parametrize("columns", ["80", "120"])
-def test_a_job_has_one_line_on_a_terminal(teho: Teho, full: Site, columns: str) -> None:
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ("80", ["2 h of 4 h", "2 %", "5 %", "1.0 of 40 cores used"]),
+        ("120", ["2 h of 4 h", "1.0 of 40", "5 % of 40.0 GiB", "88 CPU BU", "78 core-h",
+                 "completed: 1.0 of 40 co"]),
+    ],
+)  # fmt: skip
+def test_a_job_has_one_line_on_a_terminal(
+    teho: Teho, full: Site, columns: str, words: list[str]
+) -> None:
     result = teho("jobs", *SINCE, "--all", env={"COLUMNS": columns})
     lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= int(columns)
-    assert sum(line.startswith("4712 ") for line in lines) == 1
     (line,) = [line for line in lines if line.startswith("4712 ")]
-    assert ("2 % " in line) == (columns == "80")
-    assert "completed: 1.0 of 40 co" in line
+    for word in words:
+        assert f"  {word}" in line, word
+
+
+NAME = "a-sweep-with-a-long-name"
+
+
+def test_a_line_has_the_columns_that_fit(teho: Teho, site: Site) -> None:
+    """Ids, names, users and times of a large site."""
+    jobs = [
+        job(f"1727394{n}", gpus=2, elapsed_s=7080 + 900 * n, TimelimitRaw="2160",
+            User=f"user00{n}", JobName=NAME, AdminComment=js1(r01g01=NODE))
+        for n in range(2)
+    ]  # fmt: skip
+    site.has(*jobs, job("17273950", TotalCPU="05:00:00", elapsed_s=6000, TimelimitRaw="2160"))
+    expected = {
+        "80": "17273940 a-sweep-w… user000 2 h 90 % 2 × 4 % 1 of 2 GPUs were never us…",
+        "120": "17273940 a-sweep-w… user000 2 h of 1.5 d 90 % 75 % 2 × 4 % 264 GPU BU "
+        "3.77 GPU-h 1 of 2 GPUs were never…",
+    }
+    for columns, line in expected.items():
+        result = teho("jobs", *SINCE, "--all", env={"COLUMNS": columns})
+        (found,) = [one for one in result.stdout.splitlines() if one.startswith("17273940")]
+        assert " ".join(found.split()) == line
+        assert max(map(len, result.stdout.splitlines())) <= int(columns)
+    whole = teho("jobs", *SINCE, "--all", "--why", env={"COLUMNS": "80"}).stdout
+    for words in ("1 h 58 min of 1 d 12 h", "9.0 of 10", "Billing-hours", "GPU BU"):
+        assert words in whole, words
+
+
+WASTED = ("wasted_gpu_hours", "wasted_core_hours", "wasted_gib_hours")
 
 
 def test_json_csv_and_parquet_have_the_same_figures(teho: Teho, full: Site, tmp_path: Path) -> None:
@@ -511,18 +556,36 @@ def test_json_csv_and_parquet_have_the_same_figures(teho: Teho, full: Site, tmp_
     parquet = {line["id"]: line for line in columns}
     assert set(jobs) == set(table) == set(parquet)
     for job_id, line in jobs.items():
-        assert parquet[job_id]["cores_used"] == line["cores_used"]
         assert parquet[job_id]["name"] == line["name"]
         assert parquet[job_id]["waste"] == line["waste"]
-        cores = table[job_id]["cores_used"]
-        assert (float(cores) if cores else None) == line["cores_used"]
+        for name in ("cores_used", "cost", *WASTED):
+            assert parquet[job_id][name] == line[name]
+            cell = table[job_id][name]
+            assert (float(cell) if cell else None) == line[name]
     assert jobs["4712"]["cores_used"] == 1.0
     assert jobs["4715"]["elapsed_s"] is None
     assert jobs["4716"]["cores_used"] is None
     assert (jobs["4711"]["gpu_busy_percent"], jobs["4711"]["gpu_hours"]) == (4.05, 4.0)
+    assert [jobs["4711"][name] for name in WASTED] == [3.838, None, None]
+    assert [jobs["4712"][name] for name in WASTED] == [0.0, 78.0, 0.0]
+    assert (jobs["4712"]["cost"], jobs["4712"]["cost_unit"]) == (88.0, "CPU BU")
+    # It failed after 5 s, or did not begin.
+    assert [jobs[job_id][name] for job_id in ("4713", "4715") for name in WASTED] == 6 * [None]
+    assert jobs["4715"]["cost"] is None
     assert jobs["4712"]["name"] == table["4712"]["name"] == "a|b\nc"
     # A spreadsheet must not run the name of a job.
     assert (jobs["4717"]["name"], table["4717"]["name"]) == ("=cmd()", "'=cmd()")
+
+
+def test_the_list_has_the_cost_of_the_report(teho: Teho, full: Site) -> None:
+    full.has(TWO_GPUS, step("4711.batch"), name="4711")
+    full.has(SERIAL, step("4712.batch", peak="2G"), name="4712")
+    found = json.loads(teho("jobs", *SINCE, "--all", "--format", "json").stdout)
+    costs = {line["id"]: (line["cost"], line["cost_unit"]) for line in found["jobs"]}
+    for job_id in ("4711", "4712"):
+        report = json.loads(teho("report", job_id, "--format", "json").stdout)
+        (cost,) = [fact for fact in report["facts"] if fact["key"] == "cost"]
+        assert costs[job_id] == (pytest.approx(cost["value"]), cost["unit"])
 
 
 def test_states_and_order_are_chosen(teho: Teho, full: Site) -> None:

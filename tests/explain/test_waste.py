@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import planted_jobs
 import pytest
+from sacct_rows import lines as lines_of
+from sacct_rows import rows
 
 from teho.explain.policy import load_policy
 from teho.explain.waste.digest import digest_of
@@ -24,6 +28,7 @@ from teho.model.accounted import AccountedJob, AccountedStep
 from teho.model.digest import Amounts, Digest
 from teho.model.job import JobState
 from teho.model.member import GpuNodes, NodeShape
+from teho.schedulers.slurm.accounting import read_jobs
 from teho.show.build.digest import digest_document
 from teho.show.text.document import render_text
 from teho.store.read import read_run
@@ -373,6 +378,56 @@ def test_running_jobs_come_first() -> None:
     assert [line.id for line in sorted_lines(lines, "cores")][2:] == ["4", "1"]
 
 
+def test_jobs_with_waste_come_first() -> None:
+    jobs = [
+        job(1, cores=400, cpu_s=390 * HOUR),
+        job(2, cores=40, cpu_s=1.0 * HOUR),
+        job(3, cores=80, cpu_s=1.0 * HOUR),
+        with_gpus(0.0, number=4),
+        job(5, state=JobState.RUNNING),
+    ]
+    lines = list(lines_of_jobs(jobs, POLICY))
+    # GPUs that were never used come before any number of cores.
+    assert [line.id for line in sorted_lines(lines, "waste")] == ["5", "4", "3", "2", "1"]
+
+
+def test_the_waste_of_the_lines_adds_up_to_the_digest() -> None:
+    jobs = [
+        *clean(range(100), seed=7),
+        job(201, cpu_s=1.0 * HOUR),
+        job(202, memory_bytes=400 * GIB),
+        job(203, partition="gpu", cores=40, cpu_s=36 * HOUR),
+        with_gpus(0.0, 90.0, 20.0, number=204),
+    ]
+    lines = list(lines_of_jobs(jobs, POLICY, gpu_nodes=GPU_NODES))
+    total = digest_of(
+        jobs, POLICY, since=SINCE, until=UNTIL, selection="all users", gpu_nodes=GPU_NODES
+    )
+    for name in ("gpu_hours", "core_hours", "gib_hours"):
+        of_lines = [getattr(line, f"wasted_{name}") for line in lines]
+        assert None in of_lines
+        assert sum(filter(None, of_lines)) == pytest.approx(getattr(total.wasted, name))
+        assert getattr(total.wasted, name) > 0
+
+
+def test_waste_that_is_not_judged_is_not_zero() -> None:
+    known = with_gpus(90.0)
+    jobs = [
+        job(), known, job(elapsed_s=599.0), job(state=JobState.RUNNING), job(gpus=None),
+        job(gpus=1), job(cpu_s=None), job(memory_peak_bytes=None), job(nodes=2),
+        job(cores=128, cores_requested=10),
+    ]  # fmt: skip
+    wasted = [
+        (line.wasted_gpu_hours, line.wasted_core_hours, line.wasted_gib_hours)
+        for line in lines_of_jobs(jobs, POLICY)
+    ]
+    nothing = (None, None, None)
+    assert wasted == [
+        (0, 0, 0), (0, None, None), nothing, nothing, (None, 0, 0),
+        nothing, (0, None, 0), (0, 0, None), (0, 0, None), (0, None, 0),
+    ]  # fmt: skip
+
+
 # Digests.
 
 
@@ -408,58 +463,57 @@ def clean(numbers: range, seed: int) -> Iterator[AccountedJob]:
             yield job(**facts | {"gpus": gpus})
 
 
+def accounted(records: Iterable[dict[str, str]]) -> list[AccountedJob]:
+    """Return the jobs of these rows of sacct."""
+    return [*read_jobs(lines_of(rows(*records)))]
+
+
+def an_end(draw: random.Random) -> int:
+    return int(UNTIL.timestamp()) - draw.randrange(6 * 86400)
+
+
 def test_no_clean_job_is_accused() -> None:
-    total = digest([*clean(range(1000), seed=1)])
-    assert total.jobs == 1000
+    draw = random.Random(1)
+    jobs = accounted(
+        row
+        for number in range(1, 1001)
+        for row in planted_jobs.clean_job(str(number), draw, an_end(draw))
+    )
+    total = digest_of(
+        jobs, POLICY, since=SINCE, until=UNTIL, selection="all users", gpu_nodes=GPU_NODES
+    )
+    assert total.jobs == len(jobs) > 1000
     assert total.waste == ()
     assert total.changes == ()
     assert (total.wasted.gpu_hours, total.wasted.core_hours, total.wasted.gib_hours) == (0, 0, 0)
-    assert total.unjudged_gpu_hours > 0
-    assert total.short_jobs > 0
+    assert min(total.unjudged_gpu_hours, total.unjudged_core_hours, total.short_jobs) > 0
+    assert len(total.endings) > 8
+    lines = [*lines_of_jobs(jobs, POLICY, gpu_nodes=GPU_NODES)]
+    assert [line.id for line in lines if line.waste] == []
+    wasted = {hours for line in lines for hours in (line.wasted_gpu_hours, line.wasted_core_hours)}
+    assert wasted == {0, None}
 
 
 def test_planted_waste_is_found_to_the_last_hour() -> None:
     draw = random.Random(2)
-    planted = {
-        "serial_program": 0.0,
-        "cores_unused": 0.0,
-        "gpu_never_used": 0.0,
-        "gpu_low_use": 0.0,
+    planted: dict[str, list[planted_jobs.Planted]] = defaultdict(list)
+    rows_of = [planted_jobs.clean_job(str(number), draw, an_end(draw)) for number in range(1, 601)]
+    for number in range(1001, 1201):
+        records, truth = planted_jobs.wasteful_job(str(number), draw, an_end(draw))
+        rows_of.append(records)
+        planted[truth.kind].append(truth)
+    draw.shuffle(rows_of)
+    total = digest(accounted(row for records in rows_of for row in records))
+    assert {one.kind: one.jobs for one in total.waste} == {
+        kind: len(truths) for kind, truths in planted.items()
     }
-    jobs = [*clean(range(600), seed=3)]
-    for number in range(1000, 1200):
-        hours = draw.uniform(0.2, 30)
-        cores = draw.choice([8, 40, 128])
-        facts: dict[str, Any] = {"number": number, "id": str(number), "elapsed_s": hours * HOUR}
-        kind = draw.choice([*planted])
-        if kind == "serial_program":
-            jobs.append(job(**facts, cores=cores, cpu_s=hours * HOUR))
-            planted[kind] += hours * (cores - 1)
-        elif kind == "cores_unused":
-            used = draw.uniform(0.01, 0.24) * cores
-            if 0.85 <= used <= 1.01:
-                used = 0.5
-            jobs.append(job(**facts, cores=cores, cpu_s=used * hours * HOUR))
-            planted[kind] += hours * (cores - used)
-        elif kind == "gpu_never_used":
-            jobs.append(with_gpus(0.0, 99.0, 0.0, **facts))
-            planted[kind] += 2 * hours
-        else:
-            mean = round(draw.uniform(0.1, 25), 1)
-            jobs.append(with_gpus(mean, **facts))
-            planted[kind] += hours * (1 - mean / 100)
-    draw.shuffle(jobs)
-    total = digest(jobs)
-    by_kind = {
-        one.kind: one.amounts.gpu_hours or one.amounts.core_hours
-        for one in total.waste
-        if one.kind in planted
-    }
-    assert by_kind == {kind: pytest.approx(hours) for kind, hours in planted.items()}
-    assert set(by_kind) == {one.kind for one in total.waste}
-    assert total.wasted.gpu_hours == pytest.approx(
-        planted["gpu_never_used"] + planted["gpu_low_use"]
-    )
+    assert len(planted) == planted_jobs.KINDS
+    for name in ("gpu_hours", "core_hours", "gib_hours"):
+        for one in total.waste:
+            truth_hours = sum(getattr(truth, name) for truth in planted[one.kind])
+            assert getattr(one.amounts, name) == pytest.approx(truth_hours, rel=1e-4), one.kind
+        whole = sum(getattr(truth, name) for truths in planted.values() for truth in truths)
+        assert getattr(total.wasted, name) == pytest.approx(whole, rel=1e-4)
 
 
 def test_what_would_save_most_comes_first_with_what_to_change() -> None:
@@ -488,6 +542,8 @@ def test_the_period_before_is_compared() -> None:
     assert total.used_before is not None
     assert total.wasted_before is not None
     assert (total.used_before.core_hours, total.wasted_before.core_hours) == (10, pytest.approx(9))
+    text = render_text(digest_document(total), width=100, color=False)
+    assert "Cores 20 core-hours (45 % wasted, 90 % in the period before)" in " ".join(text.split())
 
 
 def test_jobs_that_fail_at_once_again_and_again() -> None:
@@ -539,6 +595,33 @@ def test_billing_is_summed_if_it_is_known() -> None:
     unknown = digest([*wasteful, job(4, cpu_s=1.0 * HOUR, billing=None)])
     assert unknown.used.billing_hours is None
     assert unknown.wasted.billing_hours is None
+
+
+def test_the_cost_is_by_the_formula_of_the_cluster() -> None:
+    small = {"cluster": "puhti", "partition": "small", "node_list": "r01c01"}
+    gpu = {"cluster": "puhti", "partition": "gpu", "node_list": "r01g01"}
+    jobs = [
+        job(1, cores=40, cpu_s=1.0 * HOUR, **small),
+        job(2, cores=40, cpu_s=39.0 * HOUR, **small),
+        with_gpus(0.0, 90.0, number=3, **gpu),
+        job(4),
+    ]
+    total = digest(jobs)
+    # 40 cores + 40 GiB × 0.1; 2 GPUs × 60 + 10 cores + 40 GiB × 0.1
+    assert [(one.unit, one.jobs, one.used) for one in total.costs] == [
+        ("CPU BU", 2, pytest.approx(88)),
+        ("GPU BU", 1, pytest.approx(134)),
+    ]
+    wasted = [one.wasted for one in total.costs]
+    assert wasted == pytest.approx([44 * 39 / 40, 134 / 2])
+    assert total.cost_unknown_jobs == 1
+    text = " ".join(render_text(digest_document(total), width=100, color=False).split())
+    assert "Cost 88 CPU BU (49 % wasted) · 134 GPU BU (50 % wasted)" in text
+    assert "The cost of 1 job is not known" in text
+    assert "billing-hours" not in text
+    unknown = digest([job(4)])
+    assert (unknown.costs, unknown.cost_unknown_jobs) == ((), 1)
+    assert "billing-hours" in render_text(digest_document(unknown), width=100, color=False)
 
 
 def test_a_summary_that_lacks_a_node_bounds_nothing() -> None:

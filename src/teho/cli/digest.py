@@ -74,6 +74,7 @@ def command(
     from teho.cli.digest_mail import group_by_user, mail_digests
     from teho.config.settings import load_settings
     from teho.explain.policy import policy_of
+    from teho.explain.waste.cost import Costs
     from teho.explain.waste.digest import digest_of
     from teho.explain.waste.recorded import Recordings
     from teho.jobs.ask import accounting_here, gpu_nodes_here, jobs_since
@@ -103,6 +104,7 @@ def command(
             until=now,
             recordings=recordings,
             gpu_nodes=gpu_nodes_here(backend),
+            costs=Costs(),
         )
         jobs = _noted(jobs_since(backend, selection), users)
         if wish is not None:

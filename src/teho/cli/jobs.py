@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _SORTS = ("start", "waste", "time", "cores", "gpus", "memory", "billing")
-_WIDE = 110
-"""Columns of a terminal in which the amounts of each job fit in a line."""
 _SLURM = {"timeout": "timed_out", "oom": "out_of_memory", "node_fail": "node_failed"}
 """Slurm's words for states that Teho calls otherwise."""
 
@@ -93,9 +91,9 @@ def command(
         from teho.show.build.job_list import jobs_list_document
 
         columns = list_width()
-        is_narrow = output.form == "text" and columns < _WIDE
+        is_list = output.form == "text" and output.detail != "why"
         document = jobs_list_document(
-            found, period=period_words(since), most=last, is_narrow=is_narrow
+            found, period=period_words(since), most=last, columns=columns if is_list else None
         )
         output.show(document, found, columns=columns)
 

@@ -252,12 +252,16 @@ def _list_tasks(
     reference: str, jobs: Sequence[AccountedJob], output: Output, settings: Settings
 ) -> None:
     """List the tasks of an array, or the components of a heterogeneous job."""
+    from teho.cli.terminal import list_width
     from teho.explain.policy import policy_of
     from teho.explain.waste.lines import lines_of_jobs
     from teho.show.build.job_list import tasks_document
 
     lines = lines_of_jobs(jobs, policy_of(settings))
-    output.show(tasks_document(reference, lines))
+    columns = list_width()
+    is_list = output.form == "text" and output.detail != "why"
+    document = tasks_document(reference, lines, columns=columns if is_list else None)
+    output.show(document, columns=columns)
 
 
 def _with_origin(loaded: LoadedRun, report: Report, *, is_text: bool) -> Report:

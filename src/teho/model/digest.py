@@ -13,6 +13,7 @@ from teho.model.job import JobState
 __all__ = [
     "Amounts",
     "Change",
+    "CostOfUnit",
     "Digest",
     "Ending",
     "JobLine",
@@ -62,9 +63,21 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True):
     gpu_hours: Union[float, None] = None
     billing_hours: Union[float, None] = None
     """Slurm's `billing` of the job times its hours."""
+    cost: Union[float, None] = None
+    """By the billing formula of the cluster, in `cost_unit`; 0 with an empty `cost_unit`: free of
+    charge. Null: the formula or a value for it is not known."""
+    cost_unit: str = ""
+    """The billing unit of the cluster, such as `GPU BU`."""
     energy_j: Union[float, None] = None
     exit_code: Union[int, None] = None
     signal: Union[int, None] = None
+    wasted_gpu_hours: Union[float, None] = None
+    """GPU-hours that the job did not use, if this is a kind of waste. Null: not judged, for example
+    because the use of the GPUs is not known, or because the job was short or has not ended."""
+    wasted_core_hours: Union[float, None] = None
+    """As `wasted_gpu_hours`, for cores. The cores of jobs with GPUs are not judged."""
+    wasted_gib_hours: Union[float, None] = None
+    """As `wasted_core_hours`, for memory: GiB times hours."""
     waste: tuple[str, ...] = ()
     """Kinds of waste, the most important one first."""
     look: str = ""  # the column of `teho jobs --format csv`
@@ -142,6 +155,17 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     wasted: Amounts
 
 
+class CostOfUnit(msgspec.Struct, frozen=True, kw_only=True):
+    """What jobs cost in one billing unit of their cluster."""
+
+    unit: str
+    """Such as `GPU BU`."""
+    jobs: int
+    used: float
+    wasted: float
+    """The part of GPUs and cores that were not used. The part of memory and time is not known."""
+
+
 class Digest(msgspec.Struct, frozen=True, kw_only=True):
     """What the jobs of a period used and wasted."""
 
@@ -152,6 +176,10 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
     """Whose jobs these are, such as `user anna`."""
     jobs: int
     used: Amounts
+    costs: tuple[CostOfUnit, ...] = ()
+    """By the billing formulas of the clusters, the unit of most jobs first. Empty: not known."""
+    cost_unknown_jobs: int = 0
+    """Number of jobs that are not in `costs`, because their cost is not known."""
     energy_j: Union[float, None] = None
     """Sum over the jobs whose energy the accounting has. None: of no job."""
     energy_jobs: int = 0

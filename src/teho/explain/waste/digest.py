@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Union
+from typing import NamedTuple, Union
 
 from teho.explain.policy import Policy
 from teho.explain.shared_thresholds import DIGEST
+from teho.explain.waste.cost import Costs, JobCost
 from teho.explain.waste.kind import Kind, Limits, Waste, is_short, limits_of, threshold_of
 from teho.explain.waste.kinds import KINDS, waste_of
 from teho.explain.waste.recorded import Recordings
 from teho.explain.waste.use import JobUse, use_of
 from teho.model.accounted import AccountedJob
-from teho.model.digest import Amounts, Change, Digest, Ending, Person, WasteOfKind
+from teho.model.digest import Amounts, Change, CostOfUnit, Digest, Ending, Person, WasteOfKind
 from teho.model.job import JobState
 from teho.model.member import GpuNodes
 from teho.patterns import lazy_pattern
@@ -54,6 +55,7 @@ def digest_of(
     selection: str,
     recordings: Recordings | None = None,
     gpu_nodes: GpuNodes | None = None,
+    costs: Costs | None = None,
     notes: Sequence[str] = (),
 ) -> Digest:
     """Add up the jobs of a period, and of the period of the same length before it.
@@ -69,10 +71,11 @@ def digest_of(
         selection: whose jobs these are, in words.
         recordings: the recordings of Teho.
         gpu_nodes: the nodes of partitions in which every node has GPUs; None: not known.
+        costs: computes what the jobs cost. Several digests can share it; None: a new one.
         notes: sentences about what is missing.
     """
     limits = limits_of(policy)
-    now = _Period(limits, recordings, gpu_nodes)
+    now = _Period(limits, recordings, gpu_nodes, costs or Costs())
     before = _Period(limits, recordings, gpu_nodes)
     start = since - (until - since)
     for job in jobs:
@@ -130,6 +133,50 @@ class _Sum:
         )
 
 
+class _SumOfCosts:
+    """Adds up the cost of jobs in each billing unit."""
+
+    def __init__(self, costs: Costs | None) -> None:
+        self._costs = costs
+        self._jobs: dict[str, int] = defaultdict(int)
+        self._used: dict[str, float] = defaultdict(float)
+        self._wasted: dict[str, float] = defaultdict(float)
+        self.unknown_jobs = 0
+
+    def add(self, job: AccountedJob) -> JobCost | None:
+        """Add a job, and return its cost."""
+        if self._costs is None:
+            return None
+        cost = self._costs.of(job)
+        if cost is None:
+            self.unknown_jobs += 1
+        elif cost.unit:
+            self._jobs[cost.unit] += 1
+            self._used[cost.unit] += cost.amount
+        return cost
+
+    def add_waste(self, use: JobUse, cost: JobCost | None, amounts: Union[Amounts, JobUse]) -> None:
+        """Add the part of a cost that the wasted GPUs, or else the wasted cores, have."""
+        if cost is None:
+            return
+        if use.gpus:
+            share = amounts.gpu_hours / use.gpu_hours
+        else:
+            share = amounts.core_hours / use.core_hours if use.core_hours else 0.0
+        self._wasted[cost.unit] += share * cost.amount
+
+    def by_unit(self) -> Iterator[CostOfUnit]:
+        for unit, jobs in sorted(self._jobs.items(), key=lambda pair: -pair[1]):
+            yield CostOfUnit(unit=unit, jobs=jobs, used=self._used[unit], wasted=self._wasted[unit])
+
+
+class _Short(NamedTuple):
+    """A job that failed early."""
+
+    use: JobUse
+    cost: JobCost | None
+
+
 class _Group:
     """Jobs of one user with the same name, size and kind of waste."""
 
@@ -151,13 +198,18 @@ class _Period:
     """The jobs of one period."""
 
     def __init__(
-        self, limits: Limits, recordings: Recordings | None, gpu_nodes: GpuNodes | None
+        self,
+        limits: Limits,
+        recordings: Recordings | None,
+        gpu_nodes: GpuNodes | None,
+        costs: Costs | None = None,
     ) -> None:
         self._limits = limits
         self._recordings = recordings
         self._gpu_nodes = gpu_nodes
         self.jobs = 0
         self.used, self.wasted = _Sum(), _Sum()
+        self._costs = _SumOfCosts(costs)
         self._energy_j, self._energy_jobs = 0.0, 0
         self._kinds: dict[str, _Sum] = defaultdict(_Sum)
         self._worst: dict[str, list[tuple[float, str]]] = defaultdict(list)
@@ -166,12 +218,13 @@ class _Period:
         self._people: dict[str, tuple[_Sum, _Sum]] = defaultdict(lambda: (_Sum(), _Sum()))
         self._unjudged_gpu_hours = self._unjudged_core_hours = 0.0
         self._short = 0
-        self._failed: dict[tuple[str, str], list[JobUse]] = defaultdict(list)
+        self._failed: dict[tuple[str, str], list[_Short]] = defaultdict(list)
 
     def add(self, job: AccountedJob) -> None:
         use = use_of(job, self._recordings, self._gpu_nodes)
         self.jobs += 1
         self.used.add(use)
+        cost = self._costs.add(job)
         self._endings[job.state].add(use)
         own_used, own_wasted = self._people[job.user]
         own_used.add(use)
@@ -181,7 +234,7 @@ class _Period:
         if is_short(use, self._limits):
             self._short += 1
             if job.state is JobState.FAILED:
-                self._failed[job.user, _stem(job.name)].append(use)
+                self._failed[job.user, _stem(job.name)].append(_Short(use, cost))
             return
         if not job.state.ended:
             return  # it is judged after its end
@@ -193,6 +246,7 @@ class _Period:
             self._count(use, waste)
             if waste.kind.resource == "blocked":
                 continue  # the use of the jobs does not have these GPUs
+            self._costs.add_waste(use, cost, waste.amounts)
             for total in (self.wasted, own_wasted):
                 total.add(waste.amounts, waste.amounts.gib_hours, waste.amounts.energy_j)
 
@@ -231,6 +285,8 @@ class _Period:
             selection=selection,
             jobs=self.jobs,
             used=self.used.amounts(),
+            costs=tuple(self._costs.by_unit()),
+            cost_unknown_jobs=self._costs.unknown_jobs,
             energy_j=self._energy_j if self._energy_jobs else None,
             energy_jobs=self._energy_jobs,
             wasted=self.wasted.amounts(),
@@ -272,13 +328,15 @@ class _Period:
         found = _Sum()
         examples: list[str] = []
         for (user, _), uses in self._failed.items():
-            early = [one for one in uses if one.hours * 3600 < limits["fails_within_s"].value]
+            within_s = limits["fails_within_s"].value
+            early = [one for one in uses if one.use.hours * 3600 < within_s]
             if len(early) < limits["fails_min"].value:
                 continue
-            for one in early:
+            for use, cost in early:
+                self._costs.add_waste(use, cost, use)
                 for total in (found, self.wasted, self._people[user][1]):
-                    total.add(one)
-            examples += [one.job.id for one in early]
+                    total.add(use)
+            examples += [use.job.id for use, _ in early]
         if not found.jobs:
             return []
         return [

@@ -32,9 +32,16 @@ from teho.model.job import JobState
 from teho.schedulers.advice import Advice
 from teho.units import GIB, counted, format_duration
 
-__all__ = ["KINDS", "waste_of"]
+__all__ = ["KINDS", "is_judged", "waste_of"]
 
 _SESSION = "gpu_session_idle"
+
+
+def is_judged(use: JobUse, limits: Limits) -> bool:
+    """Return whether the waste of a job is looked for."""
+    state = use.job.state
+    # A node that failed cannot report what its processes used.
+    return state.ended and state is not JobState.NODE_FAILED and not is_short(use, limits)
 
 
 def waste_of(use: JobUse, limits: Limits) -> Iterator[Waste]:
@@ -43,9 +50,7 @@ def waste_of(use: JobUse, limits: Limits) -> Iterator[Waste]:
     GPUs that were never used, or only at first, and GPUs with low use are different GPUs of a job.
     An idle session has all GPUs of a job.
     """
-    state = use.job.state
-    # A node that failed cannot report what its processes used.
-    if not state.ended or state is JobState.NODE_FAILED or is_short(use, limits):
+    if not is_judged(use, limits):
         return
     taken: set[str] = set()
     for kind in KINDS:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from teho.explain.policy import Policy
+from teho.explain.waste.cost import Costs, JobCost
 from teho.explain.waste.kind import Limits, Waste, limits_of
-from teho.explain.waste.kinds import KINDS, waste_of
+from teho.explain.waste.kinds import KINDS, is_judged, waste_of
+from teho.explain.waste.of_cores import judged_cores, judged_memory
 from teho.explain.waste.recorded import Recordings
 from teho.explain.waste.use import JobUse, use_of
 from teho.model.accounted import AccountedJob
@@ -45,13 +48,21 @@ def lines_of_jobs(
         recordings: the recordings of Teho.
         gpu_nodes: the nodes of partitions in which every node has GPUs; None: not known.
     """
-    limits = limits_of(policy)
+    limits, costs = limits_of(policy), Costs()
     for job in jobs:
-        yield _line(job, use_of(job, recordings, gpu_nodes), limits, recordings)
+        use = use_of(job, recordings, gpu_nodes)
+        yield _line(job, use, limits, recordings, costs.of(job))
 
 
-def _line(job: AccountedJob, use: JobUse, limits: Limits, recordings: Recordings | None) -> JobLine:
+def _line(
+    job: AccountedJob,
+    use: JobUse,
+    limits: Limits,
+    recordings: Recordings | None,
+    cost: JobCost | None,
+) -> JobLine:
     waste = tuple(waste_of(use, limits))
+    wasted = _wasted(use, waste, limits)
     is_known = job.elapsed_s is not None
     return JobLine(
         id=job.id,
@@ -81,14 +92,41 @@ def _line(job: AccountedJob, use: JobUse, limits: Limits, recordings: Recordings
         core_hours=use.core_hours if is_known and job.cores else None,
         gpu_hours=use.gpu_hours if is_known and job.gpus is not None else None,
         billing_hours=use.billing_hours if is_known else None,
+        cost=cost.amount if cost else None,
+        cost_unit=cost.unit if cost else "",
         energy_j=job.energy_j,
         exit_code=job.exit_code,
         signal=job.signal,
+        wasted_gpu_hours=wasted.gpu_hours,
+        wasted_core_hours=wasted.core_hours,
+        wasted_gib_hours=wasted.gib_hours,
         waste=tuple(one.kind.key for one in waste),
         look=_to_check(use, waste),
         recordings=recordings.ids(job) if recordings else (),
         source=job.source,
     )
+
+
+class _Wasted(NamedTuple):
+    """Waste of one job by resource. None: not judged."""
+
+    gpu_hours: float | None
+    core_hours: float | None
+    gib_hours: float | None
+
+
+def _wasted(use: JobUse, waste: Sequence[Waste], limits: Limits) -> _Wasted:
+    """Add up the waste of a job; without the GPUs of `gpus_blocked`, which the job did not have."""
+    gpu_hours = core_hours = gib_hours = None
+    if is_judged(use, limits):
+        of_job = [one.amounts for one in waste if one.kind.resource != "blocked"]
+        if use.job.gpus is not None and (use.gpu_means or not use.gpus):
+            gpu_hours = sum(amounts.gpu_hours for amounts in of_job)
+        if judged_cores(use) is not None:
+            core_hours = sum(amounts.core_hours for amounts in of_job)
+        if judged_memory(use) is not None:
+            gib_hours = sum(amounts.gib_hours for amounts in of_job)
+    return _Wasted(gpu_hours, core_hours, gib_hours)
 
 
 def _to_check(use: JobUse, waste: Sequence[Waste]) -> str:

@@ -14,12 +14,24 @@ __all__ = [
     "blocked_gpus",
     "few_cores",
     "idle_session",
+    "judged_cores",
+    "judged_memory",
     "little_memory",
     "little_time",
     "one_core",
 ]
 
-# Cores. Jobs with GPUs are not judged: their cores often come with the GPUs.
+# Cores.
+
+
+def judged_cores(use: JobUse) -> float | None:
+    """Return the mean number of used cores; None: the cores are not judged.
+
+    The cores of a job with GPUs often come with the GPUs, and those of a whole node with the node.
+    """
+    if use.gpus or not use.cores or use.job.more_cores_than_requested:
+        return None
+    return use.cores_used
 
 
 def idle_session(use: JobUse, limits: Limits) -> Found | None:
@@ -50,11 +62,9 @@ def _tasks(use: JobUse) -> int:
 
 
 def _unused_cores(use: JobUse, most_percent: float, cores_min: int) -> Found | None:
-    used = use.cores_used
-    if use.gpus or used is None or use.cores < 2 or 100 * used / use.cores >= most_percent:
+    used = judged_cores(use)
+    if used is None or use.cores < 2 or 100 * used / use.cores >= most_percent:
         return None
-    if use.job.more_cores_than_requested:
-        return None  # the partition gives whole nodes
     share = 1 - used / use.cores
     amounts = Amounts(core_hours=use.core_hours * share, billing_hours=billed(use, share))
     # A mean of 8.02 busy cores is 8.
@@ -65,17 +75,29 @@ def _unused_cores(use: JobUse, most_percent: float, cores_min: int) -> Found | N
 # Memory and time.
 
 
+def judged_memory(use: JobUse) -> tuple[int, int] | None:
+    """Return the requested memory, and the upper bound of the used memory, in bytes.
+
+    None: the memory is not judged. The memory of a job with GPUs often comes with the GPUs.
+    """
+    # Whole nodes have more memory than the request.
+    requested = least(use.job.memory_bytes, use.job.memory_requested_bytes)
+    most = use.memory_most_bytes
+    if not requested or not most or use.gpus or (use.job.nodes or 1) > 1:
+        return None
+    return requested, most
+
+
 def little_memory(use: JobUse, limits: Limits) -> Found | None:
     """Compare the upper bound of the memory with the request.
 
     Memory up to a usual amount for each core is not judged: it comes with the cores, and no other
     job could use it.
     """
-    job, most = use.job, use.memory_most_bytes
-    # Whole nodes have more memory than the request.
-    requested = least(job.memory_bytes, job.memory_requested_bytes)
-    if not requested or not most or use.gpus or (use.job.nodes or 1) > 1:
+    known = judged_memory(use)
+    if known is None:
         return None
+    requested, most = known
     if 100 * most / requested >= limits.memory_percent:
         return None
     needed = max(most * limits.memory_margin, use.cores * limits.memory_of_core_bytes)

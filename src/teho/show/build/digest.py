@@ -93,8 +93,12 @@ def _facts(found: Digest) -> Iterator[Fact]:
         ("billing", "Billing", "billing-hours"),
     ):
         amount = _amount(found.used, resource)
-        if amount:
+        # If the cost is known, Slurm's own billing would be a second unit for the same.
+        if amount and not (resource == "billing" and found.costs):
             yield Fact(f"{resource}_hours", label, amount, unit, _wasted(found, resource))
+    for number, cost in enumerate(found.costs):
+        note = f"{100 * cost.wasted / cost.used:.0f} % wasted" if cost.used else ""
+        yield Fact(f"cost_{number}", "" if number else "Cost", cost.used, cost.unit, note)
     if found.energy_j is not None:
         note = f"of {counted(found.energy_jobs, 'job')}, whole nodes"
         yield Fact("energy_j", "Energy", found.energy_j, "J", note)
@@ -210,6 +214,9 @@ def _unjudged(found: Digest) -> Iterator[str]:
     running = sum(one.jobs for one in found.endings if one.state in _RUNS)
     if running:
         yield f"{counted(running, 'job')} did not end in this period."
+    if found.costs and found.cost_unknown_jobs:
+        many = counted(found.cost_unknown_jobs, "job")
+        yield f"The cost of {many} is not known, and is not in the sum."
     if found.short_jobs:
         limit = format_duration(found.short_below_s)
         yield (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,18 +14,21 @@ from teho.model.document import Document, Table, VerdictSeverity
 from teho.model.job import JobState
 from teho.show.build.jobs import wall_time
 from teho.show.build.layout import column, document, table
-from teho.show.cells import format_moment, plain
-from teho.units import counted, format_bytes, format_count, format_duration
+from teho.show.cells import column_text, format_moment, plain, without_shared
+from teho.units import counted, format_bytes, format_count, plural
 
 __all__ = ["jobs_list_document", "tasks_document"]
 
-_NAME_MOST, _NARROW_NAME_MOST = 16, 10
+_STATE_LEAST = 24
+"""Columns of a terminal that the column State needs at least, if its texts are longer."""
+_CORES_OF_A_GPU, _GIB_OF_A_CORE = 12.0, 4.0
+"""As in the digest: only to choose the largest waste."""
 _TASKS_MOST = 100
 """Number of tasks of an array that a report lists."""
 
 
 def jobs_list_document(
-    found: JobList, *, period: str, most: int, is_narrow: bool = False
+    found: JobList, *, period: str, most: int, columns: int | None = None
 ) -> Document:
     """Lay out the jobs of a period.
 
@@ -31,24 +36,33 @@ def jobs_list_document(
         found: the jobs, in the order of the rows.
         period: the period in words, such as `the last 7 days`.
         most: number of rows to show.
-        is_narrow: whether there is little room, as on a terminal of 80 columns. The table then has
-            percentages instead of amounts.
+        columns: columns of the terminal, in which each job needs one line; None: any number. If
+            there is little room, the table has shares instead of amounts, and fewer columns.
     """
     reportable = sum(bool(line.look) for line in found.jobs)
     return document(
         title="teho jobs",
         verdict=f"{counted(_tasks(found.jobs), 'job')} in {period}{_counts(found.jobs)}.",
         verdict_severity=_severity(found.jobs),
-        tables=tuple(_tables(found.jobs, most, is_narrow=is_narrow)),
+        tables=tuple(_tables(found.jobs, most, columns)),
         notes=found.notes,
         commands=("`teho report JOB` reports on one of these jobs.",) if reportable else (),
     )
 
 
-def tasks_document(reference: str, lines: Iterable[JobLine]) -> Document:
-    """Lay out the tasks of an array, or the components of a heterogeneous job."""
+def tasks_document(
+    reference: str, lines: Iterable[JobLine], *, columns: int | None = None
+) -> Document:
+    """Lay out the tasks of an array, or the components of a heterogeneous job.
+
+    Args:
+        reference: number of the job.
+        lines: of its tasks or components.
+        columns: as in `jobs_list_document`.
+    """
     found = list(lines)
-    made = _table(found, _TASKS_MOST, f"`teho report {reference}_TASK` reports on one task")
+    hint = f"`teho report {reference}_TASK` reports on one task"
+    made = _table(found, _TASKS_MOST, hint, columns)
     first = found[0].id
     return document(
         title=f"job {reference}",
@@ -77,53 +91,111 @@ def _severity(lines: Sequence[JobLine]) -> VerdictSeverity:
     return "warning" if any(line.state in bad for line in lines) else "remark"
 
 
-def _tables(lines: Sequence[JobLine], most: int, *, is_narrow: bool) -> Iterator[Table]:
+def _tables(lines: Sequence[JobLine], most: int, columns: int | None) -> Iterator[Table]:
     if lines:
-        yield _table(lines, most, "`--last {}` shows all", is_narrow=is_narrow)
+        yield _table(lines, most, "`--last {}` shows all", columns)
 
 
-def _table(lines: Sequence[JobLine], most: int, hint: str, *, is_narrow: bool = False) -> Table:
-    """Return a table of the first lines.
+class _Form(NamedTuple):
+    """A form of the table: how much room it needs."""
+
+    name_most: int = 16
+    has_amounts: bool = True
+    """Whether there are amounts, not only shares of the request."""
+    left_out: frozenset[str] = frozenset()
+    """Keys of the columns that are left out; `limit`: the time limit in the column Time."""
+
+
+_FORMS = (
+    _Form(),
+    _Form(left_out=frozenset({"recording"})),
+    _Form(has_amounts=False),
+    _Form(has_amounts=False, left_out=frozenset({"recording"})),
+    _Form(10, has_amounts=False, left_out=frozenset({"recording"})),
+    _Form(10, has_amounts=False, left_out=frozenset({"recording", "cost"})),
+    _Form(10, has_amounts=False, left_out=frozenset({"recording", "cost", "wasted"})),
+    _Form(10, has_amounts=False, left_out=frozenset({"recording", "cost", "wasted", "limit"})),
+    _Form(
+        10,
+        has_amounts=False,
+        left_out=frozenset({"recording", "cost", "wasted", "limit", "memory"}),
+    ),
+)
+"""The form that needs the most room first."""
+
+
+def _table(lines: Sequence[JobLine], most: int, hint: str, columns: int | None) -> Table:
+    """Return a table of the first lines, in the first form that fits.
 
     Args:
         lines: all lines.
         most: number of rows.
         hint: how to see the others; `{}` is the number of all lines.
-        is_narrow: whether it has percentages instead of amounts.
+        columns: columns of the terminal; None: any number.
     """
     shown = lines[:most]
+    made = _in_form(shown, _FORMS[0])
+    for form in _FORMS[1:]:
+        if columns is None or _least_width(made) <= columns:
+            break
+        made = _in_form(shown, form)
+    left = len(lines) - len(shown)
+    rest = f"and {left:,} more jobs: {hint.format(len(lines))}" if left else ""
+    return msgspec.structs.replace(made, rest=rest)
+
+
+def _least_width(made: Table) -> int:
+    """Return the number of columns of a terminal that a table needs."""
+    _, columns = without_shared(made)
+    widths = [
+        max(len(column.label), *(len(column_text(row[column.key], column)) for row in made.rows))
+        for column in columns
+        if not column.aside
+    ]
+    if columns[-1].key == "state":
+        widths[-1] = min(widths[-1], _STATE_LEAST)
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _in_form(shown: Sequence[JobLine], form: _Form) -> Table:
     several_users = len({line.user for line in shown}) > 1
+    has_amounts, left_out = form.has_amounts, form.left_out
     made = table(
         "jobs", "Jobs", shown,
         column("job", "Job", lambda line: plain(line.id)),
-        column(
-            "name", "Name",
-            lambda line: _cut(line.name, _NARROW_NAME_MOST if is_narrow else _NAME_MOST),
-        ),
+        column("name", "Name", lambda line: _cut(line.name, form.name_most)),
         column("user", "User", lambda line: plain(line.user) or None) if several_users else None,
         column("began", "Began", _began, aside=True),
-        column("time", "Time", _bare_time if is_narrow else _time),
-        column("cores", "Cores", _cores_share if is_narrow else _cores),
-        column("memory", "Memory", _memory_share if is_narrow else _memory),
+        column("time", "Time", lambda line: _time(line, form)),
+        column("cores", "Cores", _cores if has_amounts else _cores_share),
+        None if "memory" in left_out else column(
+            "memory", "Memory", _memory if has_amounts else _memory_share
+        ),
         column("gpus", "GPUs", _gpus),
-        column("billing", "Billing", _billing, aside=True),
-        column("recording", "Recorded", lambda line: "yes" if line.recordings else None),
-        column("state", "State", _state),
+        column("billing", "Billing-hours", _billing, aside=True),
+        None if "cost" in left_out else column("cost", "Cost", _cost),
+        None if "wasted" in left_out else column("wasted", "Wasted", _wasted),
+        None if "recording" in left_out else column(
+            "recording", "Recorded", lambda line: "yes" if line.recordings else None
+        ),
+        column("state", "State", lambda line: _state(line, form)),
         only_known=True,
     )  # fmt: skip
-    left = len(lines) - len(shown)
-    rest = f"and {left:,} more jobs: {hint.format(len(lines))}" if left else ""
-    return msgspec.structs.replace(made, rest=rest, note=_note(shown, is_narrow=is_narrow))
+    keys = {one.key for one in made.columns}
+    return msgspec.structs.replace(made, note=_note(shown, form, keys))
 
 
-def _note(lines: Sequence[JobLine], *, is_narrow: bool) -> str:
+def _note(lines: Sequence[JobLine], form: _Form, keys: AbstractSet[str]) -> str:
     parts = ["Cores: the mean number of used cores, and the number of cores of the job."]
-    if is_narrow:
-        parts = ["Cores and memory: the share of the request that was used; `?` means not known."]
-    if any(_is_bound(line) for line in lines):
+    if not form.has_amounts:
+        which = "Cores and memory" if "memory" in keys else "Cores"
+        parts = [f"{which}: the share of the request that was used; `?` means not known."]
+    if "memory" in keys and any(_is_bound(line) for line in lines):
         parts.append("Memory: ≤ means at most this value, the sum of the peaks of all tasks.")
     if any(line.gpus for line in lines):
         parts.append("GPUs: the mean use, if the site stores it (Jobstats).")
+    if "wasted" in keys and any(_wasted(line) is None for line in lines):
+        parts.append("Wasted: \N{EN DASH} means not judged.")
     return " ".join(parts)
 
 
@@ -132,10 +204,12 @@ def _cut(text: str, most: int) -> str | None:
     return (name if len(name) <= most else f"{name[: most - 1].rstrip()}…") or None
 
 
-def _state(line: JobLine) -> str:
+def _state(line: JobLine, form: _Form) -> str:
     word = line.state.value.replace("_", " ")
     if line.state is JobState.UNKNOWN and line.state_as_written:
         word = plain(line.state_as_written)
+    if line.look and line.state is JobState.COMPLETED and not form.has_amounts:
+        return plain(line.look)  # the word would take the room of the problem
     if line.look and line.state in {JobState.COMPLETED, JobState.CANCELLED}:
         return f"{word}: {plain(line.look)}"
     return plain(line.look) or word
@@ -145,15 +219,23 @@ def _began(line: JobLine) -> str | None:
     return format_moment(line.started_at) if line.started_at else None
 
 
-def _time(line: JobLine) -> str | None:
+def _time(line: JobLine, form: _Form) -> str | None:
     if line.elapsed_s is None or line.started_at is None:
         return None
-    time = wall_time(line.elapsed_s)
-    return f"{time} of {format_duration(line.time_limit_s)}" if line.time_limit_s else time
+    write = wall_time if form.has_amounts else _rounded_time
+    time = write(line.elapsed_s)
+    if not line.time_limit_s or "limit" in form.left_out:
+        return time
+    return f"{time} of {write(line.time_limit_s)}"
 
 
-def _bare_time(line: JobLine) -> str | None:
-    return None if line.elapsed_s is None or line.started_at is None else wall_time(line.elapsed_s)
+def _rounded_time(seconds: float) -> str:
+    """Write a length of time with one unit: `58 min`, `1.9 h`, `2 d`."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            value = f"{seconds / size:.1f}" if seconds < 9.95 * size else f"{seconds / size:.0f}"
+            return f"{value.removesuffix('.0')} {unit}"
+    return f"{seconds:.0f} s" if seconds else wall_time(seconds)
 
 
 def _cores_share(line: JobLine) -> str | None:
@@ -194,6 +276,31 @@ def _gpus(line: JobLine) -> str | None:
         return None
     busy = "?" if line.gpu_busy_percent is None else f"{line.gpu_busy_percent:.0f} %"
     return f"{line.gpus} × {busy}"
+
+
+def _cost(line: JobLine) -> str | None:
+    if line.cost is None:
+        return None
+    if not line.cost_unit:
+        return "free"
+    return f"{format_count(line.cost)} {plural(line.cost_unit, line.cost)}"
+
+
+def _wasted(line: JobLine) -> str | None:
+    """Write the largest waste of a job; None: it was not judged."""
+    amounts = [
+        (weight * hours, hours, unit)
+        for hours, unit, weight in (
+            (line.wasted_gpu_hours, "GPU-h", _CORES_OF_A_GPU),
+            (line.wasted_core_hours, "core-h", 1.0),
+            (line.wasted_gib_hours, "GiB-h", 1 / _GIB_OF_A_CORE),
+        )
+        if hours is not None
+    ]
+    if not amounts:
+        return None
+    _, hours, unit = max(amounts)
+    return f"{format_count(hours)} {unit}" if hours else "0"
 
 
 def _billing(line: JobLine) -> str | None:
