@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["bytes_field", "fields_of", "int_field", "varint"]
+__all__ = ["bytes_field", "bytes_head", "fields_of", "int_field", "varint"]
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -24,7 +24,12 @@ def int_field(field: int, value: int) -> bytes:
 
 def bytes_field(field: int, value: bytes) -> bytes:
     """Return a field with a text, bytes, or another message."""
-    return varint(field << 3 | _BYTES) + varint(len(value)) + value
+    return bytes_head(field, len(value)) + value
+
+
+def bytes_head(field: int, length: int) -> bytes:
+    """Return what is before the text, bytes, or message of a field."""
+    return varint(field << 3 | _BYTES) + varint(length)
 
 
 def fields_of(message: bytes) -> dict[int, int | bytes]:

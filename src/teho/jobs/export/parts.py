@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -92,15 +93,33 @@ def _parts_of_node(
     rows = max(1, each * len(pc.unique(times)) // max(values, 1))
     again = pc.sum(pc.less_equal(moments, first_ms)).as_py() or 0
     begins = [*([0] if again else []), *range(again, len(moments), rows), len(moments)]
+    # Once for all parts: a node has some hundred series, and may have many parts.
+    whole = [one for kind, table in tables.items() for one in _series(recorded, node, kind, table)]
     for begin, end in pairwise(begins):
-        own = moments.slice(begin, end - begin)
-        first_ms, last_ms = own[0].as_py(), own[len(own) - 1].as_py()
-        series = [
-            one
-            for kind, table in tables.items()
-            for one in _series(recorded, node, kind, table, first_ms, last_ms)
-        ]
-        yield Part(node.name, last_ms, series)
+        first_ms, last_ms = moments[begin].as_py(), moments[end - 1].as_py()
+        yield Part(node.name, last_ms, [*_cut(whole, first_ms, last_ms)])
+
+
+def _cut(whole: Sequence[StoredSeries], first_ms: int, last_ms: int) -> Iterator[StoredSeries]:
+    """Yield the values of each series in a time. Series with the same times still share them."""
+    places: dict[int, tuple[int, pa.Array]] = {}
+    for one in whole:
+        key = id(one.times_ms)
+        if key not in places:
+            moments = _numbers(one.times_ms)
+            begin = bisect_left(moments, first_ms)
+            end = bisect_right(moments, last_ms)
+            places[key] = begin, one.times_ms.slice(begin, end - begin)
+        begin, times = places[key]
+        if len(times):
+            values = one.values.slice(begin, len(times)).cast(pa.float64())
+            yield one._replace(values=values, times_ms=times)
+
+
+def _numbers(array: pa.Array) -> memoryview:
+    """Return the numbers of an array of int64 without nulls, without a copy."""
+    begin = 8 * array.offset
+    return memoryview(array.buffers()[1])[begin : begin + 8 * len(array)].cast("q")
 
 
 def _value_count(table: pa.Table) -> int:
@@ -114,23 +133,19 @@ def _value_count(table: pa.Table) -> int:
     return count
 
 
-def _series(
-    recorded: Recorded, node: Node, kind: str, rows: NodeRows, first_ms: int, last_ms: int
-) -> Iterator[StoredSeries]:
+def _series(recorded: Recorded, node: Node, kind: str, rows: NodeRows) -> Iterator[StoredSeries]:
+    """Yield all values of each series of a node, as they are in the recording."""
     about = info_labels(recorded.run, recorded.owner)
     for id_, labels in labels_of(node, kind):
         if id_ not in rows.places:
             continue
         own = rows.of(id_)
         times = own["time"].cast(pa.int64()).combine_chunks()
-        inside = pc.and_(pc.greater_equal(times, first_ms), pc.less_equal(times, last_ms))
-        times = times.filter(inside)
-        if not len(times):
-            continue
+
         for metric in METRICS:
             if metric.scope != kind:
                 continue
-            values = own[metric.name].combine_chunks().filter(inside)
+            values = own[metric.name].combine_chunks()
             yield from _of_metric(metric, node, labels, values, times)
         facts = [(JOB_INFO, {**labels, **about}, 1)]
         if size := memory_labels(node, id_):
@@ -150,12 +165,15 @@ def _of_metric(
         if not pc.all(known, min_count=0).as_py():
             values, times = values.filter(known), times.filter(known)
         if len(values):
-            yield StoredSeries(name, labels, values.cast(pa.float64()), times, is_counter)
+            yield StoredSeries(name, labels, values, times, is_counter)
         return
     lengths = pc.list_value_length(values)
     for number, core in enumerate(node.cores):
         has_core = pc.fill_null(pc.greater(lengths, number), fill_value=False)
-        of_core = pc.list_element(values.filter(has_core), number).cast(pa.float64())
+        of_core, own_times = values, times
+        if not pc.all(has_core, min_count=0).as_py():
+            of_core, own_times = values.filter(has_core), times.filter(has_core)
         if len(of_core):
+            of_core = pc.list_element(of_core, number)
             own = {**labels, "core": str(core)}
-            yield StoredSeries(name, own, of_core, times.filter(has_core), is_counter)
+            yield StoredSeries(name, own, of_core, own_times, is_counter)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from hashlib import sha256
 from itertools import pairwise
@@ -124,17 +125,16 @@ def _push(
 
 
 def _encoded(parts: Iterator[Part], format_: Format) -> Generator[tuple[Part, bytes], None, None]:
-    """Yield each part with its bytes. The next part is made while the store takes this one."""
-
-    def make() -> tuple[Part, bytes] | None:
-        part = next(parts, None)
-        return None if part is None else (part, format_.encode(part.series))
-
-    with ThreadPoolExecutor(1) as pool:
-        later = pool.submit(make)
-        while found := later.result():
-            later = pool.submit(make)
-            yield found
+    """Yield each part with its bytes. The next parts are made while the store takes this one."""
+    waiting: deque[tuple[Part, Future[bytes]]] = deque()
+    with ThreadPoolExecutor(format_.threads) as pool:
+        for part in parts:
+            waiting.append((part, pool.submit(format_.encode, part.series)))
+            if len(waiting) > format_.threads:
+                made, later = waiting.popleft()
+                yield made, later.result()
+        for made, later in waiting:
+            yield made, later.result()
 
 
 def _read(path: Path, store: Store) -> _Progress:
