@@ -549,6 +549,12 @@ def test_marks_for_no_number(text):
     assert values.moment(text) is None
 
 
+@pytest.mark.parametrize("number", [0, 65533, 65534, 65535])
+def test_numbers_that_a_job_can_have(number):
+    """A job can take 65,534 s, which is Slurm's mark for no number of 16 bits."""
+    assert values.count(str(number)) == number
+
+
 def test_nothing_measured_is_not_zero_energy():
     assert values.energy("0") is None
     assert values.energy("360") == 360.0

@@ -54,9 +54,10 @@ _STRONGER = (JobState.COMPLETING, JobState.HELD)
 # Reasons such as JobHeldUser, JobHoldMaxRequeue and "job requeued in held state".
 _HELD = lazy_pattern(r"^JobH[eo]ld|\bheld\b")
 _JOB_ID = lazy_pattern(r"(\d+)(?:_(?:(\d+)|\[([^\]]*)\]?))?(?:\+\d+)?", re.ASCII)
-# Slurm's numbers for "no value" and "no limit", in 16, 32 and 64 bits.
+# Slurm's numbers for "no value" and "no limit", in 32 and 64 bits. No column that Teho reads has 16
+# bits: there, 65534 is a time of 18 h, a number of CPUs, or an energy.
 _NO_NUMBER = frozenset(
-    number for bits in (16, 32, 64) for number in (2**bits - 1, 2**bits - 2, 2**bits - 3)
+    number for bits in (32, 64) for number in (2**bits - 1, 2**bits - 2, 2**bits - 3)
 )
 _MOST_DIGITS = 20
 _MOST_GPU_BYTES = 2**50
