@@ -56,7 +56,8 @@ soak: .venv/dev  ## Plans on random sites against a real SCHEDULER; SITES, REQUE
 	$(BIN)/python tests/sites/$(if $(filter grid_engine,$(SCHEDULER)),grid_engine_)soak.py --sites $(SITES) --requests $(REQUESTS) --seed $(SEED)
 
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.
-	$(BIN)/python benchmarks/run.py --write docs/benchmarks.md
+# Some peers are commands of this environment, such as reportseff.
+	PATH="$$PATH:$(CURDIR)/$(BIN)" $(BIN)/python benchmarks/run.py --write docs/benchmarks.md
 
 faults: .venv/dev  ## Plant faults and count who finds them, into docs/faults.md: 45 minutes.
 	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
