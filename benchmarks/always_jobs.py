@@ -137,7 +137,7 @@ class _Case:
             if problem.exists() and (text := problem.read_text()):
                 return text.partition(" on ")[2].partition(": ")[2].strip()
             if (new := self._recordings() - self._before) > 0:
-                return f"{new} recordings"
+                return f"recordings: {new}"
             time.sleep(0.2)
         return "no recording"
 
