@@ -49,12 +49,15 @@ check: .venv/dev  ## Style, types, layers, and Python 3.8 where it is needed: se
 	$(BIN)/vermin -q --violations -t=3.6- src/teho/stage/side.py
 
 soak: .venv/dev  ## Plans on random sites against a real SCHEDULER; SITES, REQUESTS, SEED: an hour.
-	sh tests/debian-packages.sh
+	sh tests/debian-packages.sh soak
+	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
+	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON) soak
 	TEHO_SOAK=1 $(BIN)/pytest -q -m "soak or hypothesis or drawn"
 	$(BIN)/python tests/sites/$(if $(filter grid_engine,$(SCHEDULER)),grid_engine_)soak.py --sites $(SITES) --requests $(REQUESTS) --seed $(SEED)
 
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.
-	$(BIN)/python benchmarks/run.py --write docs/benchmarks.md
+# Some peers are commands of this environment, such as reportseff.
+	PATH="$$PATH:$(CURDIR)/$(BIN)" $(BIN)/python benchmarks/run.py --write docs/benchmarks.md
 
 faults: .venv/dev  ## Plant faults and count who finds them, into docs/faults.md: 45 minutes.
 	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)

@@ -2,10 +2,11 @@
 
 The measured job is a bash script that only runs `true`. The script has the environment variables of
 a Slurm job. The first row is about the start of this script: bash then also starts the real
-recorder. The second row is about a bash that the job starts later, while the recorder runs. The
-third row is about the program that a site can use as Slurm's `TaskProlog`. The fourth row is about
-a script with the environment variables of a Grid Engine job, in a login shell. Each figure is the
-additional time, compared with the same script without `teho always`. The budget is 50 ms per task.
+recorder. For the second row, the program that starts the recorder does not end. The third row is
+about a bash that the job starts later, while the recorder runs. The fourth row is about the program
+that a site can use as Slurm's `TaskProlog`. The fifth row is about a script with the environment
+variables of a Grid Engine job, in a login shell. Each figure is the additional time, compared with
+the same script without `teho always`. The budget is 50 ms per task.
 """
 
 from __future__ import annotations
@@ -42,7 +43,13 @@ def measure(*, quick: bool) -> list[Row]:
             "without": partial(_first, script, job),
         }
         prologs = {"with": partial(_first, start, job), "without": partial(_first, "true", job)}
+        hanging = folder / "hanging"
+        hanging.write_text("#!/bin/sh\nexec sleep 30\n")
+        hanging.chmod(0o755)
+        broken = job | {"BASH_ENV": hook.replace(str(start), str(hanging))}
+        hangs = {"with": partial(_first, script, broken), "without": partial(_first, script, job)}
         first, prolog = interleave(firsts, rounds), interleave(prologs, rounds)
+        hang = interleave(hangs, rounds)
         logins = {name: partial(_login, folder, start, name) for name in ("with", "without")}
         login = interleave(logins, rounds)
         job["SLURM_JOB_ID"] = str(next(_JOB_IDS))
@@ -61,6 +68,7 @@ def measure(*, quick: bool) -> list[Row]:
         Row(what=what, unit="ms", ours=_difference(times), budget=_BUDGET_MS)
         for what, times in (
             ("start of a job's script, which starts the recorder: longer by", first),
+            ("start of a job's script, if Teho's program hangs: longer by", hang),
             ("a later bash of the job: longer by", later),
             ("the program for `TaskProlog`: longer than `true` by", prolog),
             ("start of a Grid Engine job's script in a login shell: longer by", login),

@@ -1,6 +1,6 @@
 """Run the benchmarks and print their tables; `--write` writes the page of the docs.
 
-python benchmarks/run.py                                 all of them, about two hours
+python benchmarks/run.py                                 all of them, about three hours
 python benchmarks/run.py --only start
 python benchmarks/run.py --write docs/benchmarks.md
 python benchmarks/run.py --only start --write docs/benchmarks.md    write only this section again
@@ -20,6 +20,7 @@ NAMES = (
     "start",
     "launch",
     "always",
+    "always_jobs",
     "plan",
     "jobs",
     "recorder",

@@ -32,6 +32,7 @@ note sshd openssh-server
 note prometheus prometheus
 note victoria-metrics victoria-metrics
 note nginx nginx-light
+if [ "${1:-}" = soak ]; then note java default-jre-headless; fi
 [ -e /usr/share/lmod/lmod/init/bash ] || lacking="$lacking lmod"
 if [ -z "$lacking" ]; then exit 0; fi
 
@@ -40,7 +41,7 @@ slurmdbd, munge and mariadb-server, those on a real Grid Engine gridengine-maste
 -client, one of scripts shellcheck, those of Open MPI openmpi-bin, those on two nodes of a Grid Engine
 iproute2 and util-linux too, those of modules environment-modules and lmod, those of teho stage rsync
 and openssh-server, those of stores prometheus and victoria-metrics, those of the portal behind a
-proxy nginx-light; they are skipped without them."
+proxy nginx-light, those of Spark (in make soak) default-jre-headless; they are skipped without them."
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "Not there, and no root on Debian to install it:$lacking. Of the tests, $skipped"
     exit 0

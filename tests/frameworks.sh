@@ -7,19 +7,22 @@ set -eu
 if [ "${FRAMEWORKS:-yes}" = no ]; then exit 0; fi
 
 python=${1:-python3}
-if [ -n "$(find .frameworks/tried -newer requirements/frameworks.txt 2>/dev/null)" ]; then exit 0; fi
+# `soak`: what only `make soak` needs.
+list=requirements/${2:-frameworks}.txt
+tried=.frameworks/tried${2:+-$2}
+if [ -n "$(find "$tried" -newer "$list" 2>/dev/null)" ]; then exit 0; fi
 echo "Installing frameworks for the tests into .frameworks: some minutes, once"
 [ -x .frameworks/bin/python ] || "$python" -m venv .frameworks
 pip() { .frameworks/bin/python -m pip --disable-pip-version-check -q "$@"; }
 reason() { grep -im 1 error .frameworks/log || tail -n 1 .frameworks/log; }
 
-grep -v '^#' requirements/frameworks.txt | while read -r requirement; do # what can be had is had
+grep -v '^#' "$list" | while read -r requirement; do # what can be had is had
     # In a build environment of its own, DeepSpeed would bring another PyTorch along.
     pip install --no-build-isolation "$requirement" >.frameworks/log 2>&1 </dev/null ||
         echo "$requirement could not be installed: $(reason)"
 done
 # Horovod is read, not run: its sources do not build with a PyTorch of today.
-pip download --no-deps --no-build-isolation --no-binary :all: -d .frameworks/sources \
+[ -n "${2:-}" ] || pip download --no-deps --no-build-isolation --no-binary :all: -d .frameworks/sources \
     horovod==0.28.1 >.frameworks/log 2>&1 ||
     echo "Horovod's sources could not be had: $(reason)"
-touch .frameworks/tried
+touch "$tried"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -36,21 +37,12 @@ LONGEST_S = 30
 def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Mount the file system; return its folder."""
     folder = tmp_path_factory.mktemp("silent")
-    with subprocess.Popen(
-        [sys.executable, silent_files.__file__, str(folder)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as server:  # fmt: skip
+    with ExitStack() as stack:
         try:
-            assert server.stdout is not None
-            if server.stdout.readline() != "ready\n":
-                why = server.communicate()[1].strip().splitlines()
-                pytest.skip(f"no FUSE here: {why[-1] if why else 'no reason'}")
-            yield folder
-        finally:
-            # The kernel then answers with an error, and all programs that wait go on.
-            server.terminate()
-            server.wait(LONGEST_S)
-            silent_files.unmount(str(folder))
+            stack.enter_context(silent_files.mounted(folder))
+        except OSError as error:
+            pytest.skip(f"no FUSE here: {error}")
+        yield folder
 
 
 def state_of(pid: int) -> str:

@@ -103,6 +103,24 @@ def test_used_gpus_of_a_log_are_good_use(tmp_path: Path) -> None:
     assert view.verdict == "The GPU was busy 94 % of the time (run time 5 min). No problems found."
 
 
+def test_report_of_the_log_of_csc_s_example(tmp_path: Path) -> None:
+    """The first round is idle. Then three of the four GPUs work."""
+    head, *idle = (LOGS / "nvidia-smi-csc.log").read_text().splitlines()
+    busy = [f"{gpu}, 55, {0 if gpu == 3 else 80 + gpu} %, 30 %" for gpu in range(4)]
+    path = written(tmp_path, "gpu.log", "\n".join([head, *idle * 6, *busy * 54]))
+    directory = only(path, every_s=5.0)
+    view = loaded(directory).view
+    assert view.verdict.startswith("GPU 3 on unknown-host was never used.")
+    assert kinds(directory) == {"gpu_never_used": Certainty.POSSIBLE}
+    means = [stat.mean for stat in busy_of(directory)]
+    assert means == [pytest.approx(0.9 * use) for use in (80, 81, 82, 0)]
+
+
+def busy_of(directory: Path) -> list[Stat]:
+    found = [gpu.stats["gpu_busy_percent"] for gpu in loaded(directory).summary.gpus]
+    return [stat for stat in found if isinstance(stat, Stat)]
+
+
 def test_low_use_does_not_invent_a_number_of_cores(tmp_path: Path) -> None:
     directory = only(long_log(tmp_path, lambda second, _: 40 * (second % 2), gpus=1))
     (finding,) = [one for one in loaded(directory).findings if one.kind == "gpu_low_use"]

@@ -13,7 +13,8 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -115,6 +116,46 @@ def test_the_definition_of_otlp_reads_the_same_values(tmp_path: Path) -> None:
     ]
     assert sorted(found) == sorted(expected)
     assert len(found) > 500
+
+
+@contextmanager
+def collector(store: MetricStore) -> Iterator[str]:
+    """Run a real collector of OpenTelemetry that sends to the store; return its address."""
+    (program,) = FRAMEWORKS.glob("lib/python*/site-packages/rotel/rotel-agent")
+    ports = []
+    for _ in range(2):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
+    http, grpc = (f"127.0.0.1:{port}" for port in ports)
+    process = subprocess.Popen(
+        [program, "start", "--otlp-http-endpoint", http, "--otlp-grpc-endpoint", grpc,
+         "--exporter", "otlp", "--otlp-exporter-protocol", "http",
+         "--otlp-exporter-endpoint", store.address],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+    def listens() -> bool:
+        assert process.poll() is None
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", ports[0])) == 0
+
+    try:
+        wait_for(listens)
+        yield f"http://{http}"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.mark.skipif(bool(lacks_framework("rotel")), reason=lacks_framework("rotel"))
+def test_a_collector_of_opentelemetry_has_every_value_once(tmp_path: Path) -> None:
+    directory = only(log(tmp_path))
+    home, expected = load_settings().home_directory, values_of(directory)
+    with served(MetricStore([])) as store, collector(store) as address:
+        done = push([recorded(directory)], Store(address), "otlp", home, 0.0, [])
+        wait_for(lambda: sum(map(len, store.values().values())) >= done.values)
+    assert of_gpus(store.values()) == expected
 
 
 def test_values_that_otlp_rejects_are_named(tmp_path: Path) -> None:

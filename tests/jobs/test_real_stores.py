@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 import struct
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import isclose
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 import pytest
 from metric_store import BEGIN_S, SHAPES, Truth, shape
 from real_stores import KINDS, Running, lacks, running
 
-from jobs.imports import LOGS, loaded, only, run_of
+from jobs.imports import LOGS, loaded, only, rows, run_of
 from jobs.test_export import log, recorded, values_of
 from jobs.test_monitoring import content, job, reference
+from support import TEHO, wait_for
 from teho.config.settings import Settings, load_settings
 from teho.errors import StoreBusyError
 from teho.jobs.export import push as push_module
@@ -133,6 +140,59 @@ def test_a_store_that_is_down_for_a_while_loses_and_doubles_nothing(
     assert sum(len(one["values"]) for one in answer) == len(expected)
     (whole,) = parts_of(every[0], {}, [], 10**6)
     assert 0 < done.values < whole.value_count
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_reads_the_values_of_a_running_run(kind: str, tmp_path: Path, home: Path) -> None:
+    if why := lacks(kind):
+        pytest.skip(why)
+    token, folder = tmp_path / "token", tmp_path / "store"
+    token.write_text("s3cret")
+    token.chmod(0o600)
+    folder.mkdir()
+    program = "import time\nwhile True: sum(range(10**6)); time.sleep(0.1)"
+    words = ["run", "--every", "0.1s", "--probe", "off", "--", sys.executable, "-c", program]
+    with ended(subprocess.Popen([*TEHO, *words], stdout=DEVNULL, stderr=DEVNULL)), ended(
+        subprocess.Popen(
+            [*TEHO, "serve-metrics", "--port", "0", "--token-file", str(token)],
+            stdout=subprocess.PIPE, text=True,
+        )
+    ) as server:  # fmt: skip
+        assert server.stdout
+        target = server.stdout.readline().split()[4].removeprefix("http://").partition("/")[0]
+        scrape = {
+            "job_name": "teho",
+            "scrape_interval": "1s",
+            "authorization": {"credentials_file": str(token)},
+            "static_configs": [{"targets": [target]}],
+        }
+        with running(kind, folder, (), scrape=[scrape]) as store:
+
+            def values() -> set[float]:
+                answer = store.asked("teho_job_cpu_s_total[1h]", time.time())
+                return {float(value) for one in answer for _, value in one["values"]}
+
+            wait_for(lambda: len(values()) > 2, 60)
+            found = values()
+            (info,) = store.asked("teho_job_info[1h]", time.time())
+    (directory,) = home.glob("runs/[!.]*")
+    run = run_of(directory)
+    assert info["metric"]["run"] == run.id
+    assert info["metric"]["node"] == run.nodes[0].name
+    known = [row["job_cpu_s"] for row in rows(directory, "node") if "job_cpu_s" in row]
+    for value in found:
+        assert any(isclose(value, one, rel_tol=1e-12) for one in known), value
+
+
+@contextmanager
+def ended(process: subprocess.Popen[Any]) -> Iterator[subprocess.Popen[Any]]:
+    """End a program with SIGTERM at last."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
 def test_the_job_of_an_exported_recording_has_its_report(real: Running) -> None:

@@ -63,6 +63,15 @@ def test_a_name_cannot_break_a_row(name: str) -> None:
     assert len(found[0].steps) == 1
 
 
+def test_a_step_without_an_exit_code_is_no_part_of_the_name() -> None:
+    """Slurm prints none for the step of a node that failed."""
+    batch = step("1.batch", State="CANCELLED", ExitCode="")
+    found = read(job("1", State="NODE_FAIL", JobName="lost"), batch, job("2", JobName="after"))
+    assert [(one.id, one.name) for one in found] == [("1", "lost"), ("2", "after")]
+    ((only,), _) = (one.steps for one in found)
+    assert (only.name, only.exit_code, only.signal) == ("batch", None, None)
+
+
 def test_a_job_that_waits_has_used_nothing() -> None:
     (found,) = read(
         job("7", State="PENDING", NodeList="None assigned", Start="Unknown", End="Unknown",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from small_disk import fill, small_disk
 
 from support import TEHO, wait_for
 from teho.model.run import Run, RunState
@@ -32,6 +35,16 @@ class Memory:
 automatic.MemoryCgroup = Memory
 automatic.record_automatically(load_settings(), ("teho",))
 """
+WITH_QUOTA = """\
+import shutil
+from types import SimpleNamespace
+
+from teho.cli import main
+
+shutil.disk_usage = lambda _: SimpleNamespace(free=2**40)
+main(["record-job"])
+"""
+"""With a quota, a disk has free space, but refuses to write."""
 
 
 @pytest.fixture
@@ -51,11 +64,30 @@ def job(env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a file system of 4 MiB; return its folder."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(small_disk(folder, 4))
+        except OSError as error:
+            pytest.skip(f"no file system can be mounted here: {error}")
+        yield folder
+
+
 def recorder(env: dict[str, str], *argv: str) -> subprocess.Popen[str]:
+    """Start a recorder as a job does: its shell waits for it, and is not a process of the job."""
     return subprocess.Popen(
-        argv or [*TEHO, "record-job"],
+        ["sh", "-c", '"$@"; exit $?', "sh", *(argv or [*TEHO, "record-job"])],
         env=env | {"TEHO_RECORDER": JOB}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+
+
+def pid_of(shell: subprocess.Popen[str]) -> int:
+    """Return the process id of the recorder."""
+    return int(Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text())
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -79,7 +111,7 @@ def test_one_recorder_records_the_job_until_its_end(
 ) -> None:
     first = recorder(env)
     wait_for(lambda: [*home.glob("runs/*/live/*.arrows")])
-    adjusted = Path(f"/proc/{first.pid}/oom_score_adj").read_text().strip()
+    adjusted = Path(f"/proc/{pid_of(first)}/oom_score_adj").read_text().strip()
     assert adjusted == "1000"
     assert ended(recorder(env)) == (0, "")
     job.communicate()
@@ -95,7 +127,7 @@ def test_a_recorder_that_is_killed_with_its_job_leaves_a_report(
 ) -> None:
     process = recorder(env)
     wait_for(lambda: sum(path.stat().st_size for path in home.glob("runs/*/live/*")) > 10_000)
-    process.kill()
+    os.kill(pid_of(process), signal.SIGKILL)
     process.communicate()
     assert not recorded(home).nodes[0].sealed
     report = subprocess.run(
@@ -133,6 +165,41 @@ def test_a_recorder_does_not_start_if_the_disk_is_nearly_full(
     assert code == 1
     assert "only 512 MiB are free on the disk of the recordings" in said
     assert runs(home) == []
+
+
+def test_a_recorder_does_not_start_on_a_full_disk(
+    env: dict[str, str], disk: Path, job: subprocess.Popen[bytes]
+) -> None:
+    fill(disk)
+    env["TEHO_HOME"] = str(disk / "home")
+    code, said = ended(recorder(env))
+    assert (code, job.poll()) == (2, None)
+    assert "only 0 B are free on the disk of the recordings" in said
+    code, said = ended(recorder(env, sys.executable, "-c", WITH_QUOTA))
+    assert (code, job.poll()) == (2, None)
+    assert "No space left on device" in said
+    assert len(said.splitlines()) == 1
+    assert runs(disk / "home") == []
+
+
+@pytest.mark.parametrize("has_space_again", [True, False])
+def test_a_disk_that_becomes_full_during_the_recording(
+    env: dict[str, str], disk: Path, job: subprocess.Popen[bytes], has_space_again: bool
+) -> None:
+    env["TEHO_HOME"] = str(disk / "home")
+    process = recorder(env, sys.executable, "-c", WITH_QUOTA)
+    wait_for(lambda: [*disk.glob("home/runs/*/live/*.arrows")])
+    data = fill(disk)
+    time.sleep(2)  # the recorder writes once per second
+    assert (process.poll(), job.poll()) == (None, None)
+    if has_space_again:
+        data.unlink()
+    job.communicate()
+    assert ended(process) == (0, "")
+    (node,) = recorded(disk / "home").nodes
+    assert node.sealed is has_space_again
+    if has_space_again:
+        assert any("No space left on device" in trouble.what for trouble in node.troubles)
 
 
 @pytest.mark.parametrize(

@@ -82,19 +82,32 @@ def _lines_of(series: Sequence[One]) -> bytes:
 
 
 @contextmanager
-def running(kind: str, folder: Path, series: Sequence[One], port: int = 0) -> Iterator[Running]:
-    """Run a store that has these series, and those that an earlier store had in this folder."""
+def running(
+    kind: str, folder: Path, series: Sequence[One], port: int = 0, scrape: Sequence[object] = ()
+) -> Iterator[Running]:
+    """Run a store that has these series, and those that an earlier store had in this folder.
+
+    Args:
+        kind: one of `KINDS`.
+        folder: for its files.
+        series: what it has at first.
+        port: its port; 0: any free port.
+        scrape: what it reads regularly, as `scrape_configs` of Prometheus.
+    """
     if not port:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
     address = f"127.0.0.1:{port}"
+    scrapes = f"scrape_configs: {json.dumps(scrape)}\n"  # JSON is YAML
     if kind == "prometheus":
         (folder / "text").write_text(_openmetrics_of(series))
         words = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "text", "data"]
         subprocess.run(words, cwd=folder, check=True, capture_output=True)
         window = "storage: {tsdb: {out_of_order_time_window: 3000d}}\n"
-        (folder / "prometheus.yml").write_text(f"global: {{scrape_interval: 1h}}\n{window}")
+        (folder / "prometheus.yml").write_text(
+            f"global: {{scrape_interval: 1h}}\n{window}{scrapes}"
+        )
         words = [
             "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
             "--storage.tsdb.retention.time=100y", f"--web.listen-address={address}",
@@ -102,9 +115,10 @@ def running(kind: str, folder: Path, series: Sequence[One], port: int = 0) -> It
         ]  # fmt: skip
         ready = "/-/ready"
     else:
+        (folder / "scrape.yml").write_text(scrapes)
         words = [
             "victoria-metrics", "-storageDataPath=data", f"-httpListenAddr={address}",
-            "-retentionPeriod=100y",
+            "-retentionPeriod=100y", "-promscrape.config=scrape.yml",
         ]  # fmt: skip
         ready = "/health"
     server = subprocess.Popen(

@@ -3,7 +3,8 @@
 It mounts itself on the folder, prints `ready`, and has a file for every name that ends with `.bin`.
 It answers every request but those for the content of a file. A program that reads the file waits
 for a page that the kernel has locked, as on an NFS whose server does not answer: the state of the
-program is D, and only a signal that ends it can end the wait. When this process ends, the kernel
+program is D, and only a signal that ends it can end the wait. A program that looks for a name that
+ends with `.silent` also waits, and no signal can end this wait. When this process ends, the kernel
 answers all requests with an error, so no program waits for ever.
 
 The kernel sends the requests through /dev/fuse (linux/fuse.h).
@@ -16,8 +17,12 @@ import os
 import signal
 import stat
 import struct
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 _ROOT = 1
 _KEEP_CACHE = 2
@@ -31,6 +36,7 @@ _ENOENT, _ENOSYS = 2, 38
 _ASYNC_READ = 1
 """Reads are sent in the background; the reader waits for the page."""
 _NOSUID, _NODEV, _DETACH = 2, 4, 2
+_END_S = 30
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -53,7 +59,7 @@ def unmount(folder: str) -> None:
 
 def _attributes(node: int) -> bytes:
     is_file = node != _ROOT
-    mode = (stat.S_IFREG | 0o644) if is_file else (stat.S_IFDIR | 0o755)
+    mode = (stat.S_IFREG | 0o755) if is_file else (stat.S_IFDIR | 0o755)
     now_s = int(time.time())
     return struct.pack("<6Q10I", node, _SIZE if is_file else 0, 0, now_s, now_s, now_s, 0, 0, 0,
                        mode, 1, os.getuid(), os.getgid(), 0, 4096, 0)  # fmt: skip
@@ -97,11 +103,36 @@ def serve(device: int) -> None:
         except OSError:
             return
         _, kind, unique, node = struct.unpack_from("<IIQQ", request)
-        if kind in _UNANSWERED:
+        is_silent = request[40:].partition(b"\0")[0].endswith(b".silent")
+        if kind in _UNANSWERED or (kind == _LOOKUP and is_silent):
             continue
         answer = _answer(kind, node, request[40:], names)
         error, data = (-answer, b"") if isinstance(answer, int) else (0, answer)
         os.write(device, struct.pack("<IiQ", 16 + len(data), error, unique) + data)
+
+
+@contextmanager
+def mounted(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Serve the file system on a folder, in another process, until it is terminated.
+
+    Raises:
+        OSError: the kernel does not permit it.
+    """
+    with subprocess.Popen(
+        [sys.executable, __file__, str(folder)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        try:
+            assert server.stdout is not None
+            if server.stdout.readline() != "ready\n":
+                why = server.communicate()[1].strip().splitlines()
+                raise OSError(why[-1] if why else "no reason")
+            yield server
+        finally:
+            # The kernel then answers with an error, and all programs that wait go on.
+            server.terminate()
+            server.wait(_END_S)
+            unmount(str(folder))
 
 
 def main(folder: str) -> None:

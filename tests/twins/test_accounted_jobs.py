@@ -10,6 +10,7 @@ import json
 import os
 import pwd
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from grid_engine_twin import GridEngineTwin
 from sacct_rows import js1
 from slurm_twin import SlurmTwin
 
-from support import TEHO
+from support import SOAK, TEHO
 from teho.clusters.catalogue import load_cluster
 from teho.units import GIB
 
@@ -33,7 +34,19 @@ BUSY = f"""timeout 6 {sys.executable} -c '
 import time
 while True: time.sleep(0.02); sum(range(200_000))'; exit 0"""
 TASKS = 192
-"""Tasks of an array, of which every fifth fails. With the other jobs, these are 200 jobs."""
+"""Tasks of an array, of which every fifth fails. With the other jobs that sacct lists, these are
+203. It lists no held job if it is asked for a time."""
+REPORTED = 1 if SOAK else 12
+"""One task of so many is reported, and all other jobs: a report takes some tenths of a second."""
+REPORTS = """
+import sys
+from teho.cli.group import _guarded
+for number, job in enumerate(sys.argv[2:]):
+    code = _guarded(["report", job, "--format", "json", "-o", f"{sys.argv[1]}/{number}"])
+    if code:
+        sys.exit(f"{job}: exit code {code}")
+"""
+"""Writes the reports on several jobs: a process for each would take longer."""
 
 
 class Jobs:
@@ -41,12 +54,16 @@ class Jobs:
 
     def __init__(self, twin: SlurmTwin) -> None:
         self.twin = twin
+        self.late = self.send(
+            "sleep 300", "--time=15", "--mem=100M", "--job-name=late", partition="small"
+        )
         self.array = self.send(
             "exit $((SLURM_ARRAY_TASK_ID % 5 == 0))", "--time=15", "--mem=100M",
             f"--array=1-{TASKS}", "--job-name=sweep", partition="small",
         )  # fmt: skip
         self.busy = self.send(BUSY, *GPU, "--cpus-per-task=2", "--job-name=a|b\nc")
         self.failed = self.send("exit 3", *GPU)
+        self.crashed = self.send("kill -SEGV $$", *GPU, "--job-name=crash")
         self.steps = self.send("srun -n 2 sleep 1; srun sleep 1", *GPU, "--ntasks=2")
         self.long = self.send("sleep 300", *GPU)
         self.nodes = self.send(
@@ -58,11 +75,20 @@ class Jobs:
             *GPU, "--requeue",
         )  # fmt: skip
         self.held = self.send("true", *GPU, "--hold")
+        # Slurm looks for such jobs every 30 s. The shortest time limit would be a minute.
+        self._until(lambda: self._queue(self.late).startswith("RUNNING"))
+        self.must("scontrol", "update", f"jobid={self.late}", "endtime=now+1")
         self._until(lambda: "BeginTime" in self._queue(self.again))
         time.sleep(2)  # Slurm's pause between the two runs
         self.must("scontrol", "update", f"jobid={self.again}", "starttime=now")
         self.must("scontrol", "update", f"jobid={self.long}", f"admincomment={self._summary()}")
         self.must("scancel", self.long)
+        self._until(lambda: not self._unfinished())
+        self.lost = self.send("sleep 300", *GPU, "--no-requeue", "--job-name=lost")
+        self._until(lambda: self._queue(self.lost).startswith("RUNNING"))
+        # Slurm itself takes the node back (ReturnToService=2).
+        node = self.must("squeue", "-h", "-j", self.lost, "-o", "%N").strip()
+        self.must("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
         self._until(lambda: not self._unfinished())
 
     def _summary(self) -> str:
@@ -105,6 +131,22 @@ class Jobs:
         rows = [line.split("|") for line in text.splitlines()]
         return {row[0]: row[1:] for row in rows if "." not in row[0]}
 
+    def peaks(self) -> dict[str, int]:
+        """Return the memory of each job's largest task, in bytes; 0: Slurm has no sample."""
+        text = self.must("sacct", "-n", "-P", "--noconvert", "-o", "JobID,MaxRSS")
+        found: dict[str, int] = {}
+        for name, size in (line.split("|") for line in text.splitlines()):
+            job = name.partition(".")[0]
+            found[job] = max(found.get(job, 0), int(size or 0))
+        return found
+
+    def reports(self, ids: list[str], folder: Path) -> dict[str, dict[str, Any]]:
+        """Return the facts of the reports on several jobs."""
+        self.must(sys.executable, "-c", REPORTS, str(folder), *ids)
+        texts = [(folder / str(number)).read_text() for number in range(len(ids))]
+        every = [{one["key"]: one["value"] for one in json.loads(text)["facts"]} for text in texts]
+        return dict(zip(ids, every, strict=True))
+
     def _queue(self, job: str) -> str:
         return self.twin.run("squeue", "-h", "-j", job, "-o", "%T %r").stdout
 
@@ -143,17 +185,15 @@ def _seconds(clock: str) -> float:
 
 def test_every_job_is_listed_with_the_figures_of_sacct(jobs: Jobs) -> None:
     listed = {line["id"]: line for line in jobs.json("jobs", "--since", "1d")["jobs"]}
-    rows = jobs.sacct()
+    rows, peaks = jobs.sacct(), jobs.peaks()
     assert set(listed) == set(rows)
-    assert len(listed) >= TASKS + 8 == 200
+    assert len(listed) >= TASKS + 11 == 203
     words = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "cancelled",
-             "PENDING": "held"}  # fmt: skip
+             "TIMEOUT": "timed_out", "NODE_FAIL": "node_failed"}  # fmt: skip
+    assert {state.split()[0] for state, *_ in rows.values()} == set(words)
     for job_id, (state, elapsed, cores, cpu, code) in rows.items():
         line = listed[job_id]
         assert line["state"] == words[state.split()[0]], job_id
-        if state == "PENDING":
-            assert line["started_at"] is None
-            continue
         assert line["elapsed_s"] == int(elapsed)
         assert line["cores"] == int(cores)
         assert line["core_hours"] == pytest.approx(int(elapsed) * int(cores) / 3600)
@@ -161,11 +201,40 @@ def test_every_job_is_listed_with_the_figures_of_sacct(jobs: Jobs) -> None:
             assert line["cores_used"] == pytest.approx(_seconds(cpu) / int(elapsed))
         else:
             assert line["cores_used"] is None
+        if job_id != jobs.long:  # it has the memory of its summary
+            assert line["memory_least_bytes"] == (peaks[job_id] or None)
         if state in {"COMPLETED", "FAILED"}:
-            assert line["exit_code"] == int(code.partition(":")[0])
+            assert (line["exit_code"], line["signal"]) == _ending(code)
     assert listed[jobs.busy]["name"] == "a|b\nc"
     failed = [line for line in listed.values() if line["state"] == "failed"]
-    assert len(failed) == TASKS // 5 + 1
+    assert len(failed) == TASKS // 5 + 2
+    assert listed[jobs.crashed]["signal"] == signal.SIGSEGV
+    assert listed[jobs.late]["state"] == "timed_out"
+    assert listed[jobs.lost]["state"] == "node_failed"
+
+
+def _ending(code: str) -> tuple[int | None, int | None]:
+    """Return exit code and signal of sacct's `3:0` or `0:11`."""
+    status, _, number = code.partition(":")
+    return (None, int(number)) if int(number) else (int(status), None)
+
+
+def test_reports_have_the_figures_of_sacct(jobs: Jobs, tmp_path: Path) -> None:
+    rows = jobs.sacct()
+    tasks = [one for one in rows if one.startswith(f"{jobs.array}_")]
+    ids = [*(rows.keys() - set(tasks)), *tasks[::REPORTED]]
+    for job_id, facts in jobs.reports(ids, tmp_path).items():
+        state, elapsed, cores, cpu, code = rows[job_id]
+        words = facts["state_words"]
+        assert words.split()[0] == state.split()[0], job_id
+        assert facts["elapsed_s"] == int(elapsed), job_id
+        assert facts["core_walltime_s"] == int(elapsed) * int(cores), job_id
+        if _seconds(cpu) and int(elapsed):
+            assert facts["cpu_used_s"] == pytest.approx(_seconds(cpu)), job_id
+        if state in {"COMPLETED", "FAILED"}:
+            exit_code, number = _ending(code)
+            end = f"(signal {number})" if number else f"(exit code {exit_code})"
+            assert words == f"{state} {end}", job_id
 
 
 def test_a_report_has_the_job_s_own_figures(jobs: Jobs) -> None:
@@ -193,6 +262,9 @@ def test_every_fate_has_its_report(jobs: Jobs) -> None:
 
     assert head(jobs.failed).startswith("✗ The job failed after ")
     assert "with exit code 3." in head(jobs.failed)
+    assert "SIGSEGV" in head(jobs.crashed)
+    assert head(jobs.late).startswith("✗ The job ended at its time limit after ")
+    assert "because a node failed" in head(jobs.lost)
     assert head(jobs.long).startswith("! The job was cancelled after ")
     assert f"Job {jobs.steps} completed after " in head(jobs.steps)
     assert f"Job {jobs.nodes} completed after " in head(jobs.nodes)

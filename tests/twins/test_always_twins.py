@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from grid_engine_twin import PROGRAMS, GridEngineTwin, started, why_not
 from recording_site import RecordingSite, recording_site
+from small_disk import fill, small_disk
 
 from support import TEHO, wait_for
 from teho.clusters.catalogue import load_cluster
@@ -29,7 +30,8 @@ SBATCH = shutil.which("sbatch")
 # 200 ms come after the work.
 BURN = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.5: pass\ntime.sleep(1.5)'"
 BROKEN = {
-    "full disk": "TEHO_HOME=/dev/full/home",
+    "full disk": "TEHO_HOME={full}/home",
+    "no path": "TEHO_HOME=/dev/full/home",
     "home is a file": "TEHO_HOME=/etc/passwd",
     "bad setting": "TEHO_EVERY=never",
     "other Python": "PYTHONHOME=/nowhere",
@@ -40,7 +42,16 @@ BROKEN = {
 
 
 @pytest.fixture(scope="module")
-def site(slurm: None) -> Iterator[RecordingSite]:
+def full(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Mount a full file system, before the nodes start: a node sees no later mount."""
+    folder = tmp_path_factory.mktemp("full")
+    with small_disk(folder, 1):
+        fill(folder)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def site(full: Path) -> Iterator[RecordingSite]:
     with recording_site(2, apart=True) as one:
         shell = {"HOME": str(one.folder), "SHELL": "/bin/bash", "TEHO_EVERY": "200ms"}
         one.twin.environment.update(shell)
@@ -110,9 +121,11 @@ def test_a_job_of_two_nodes_is_recorded(site: RecordingSite) -> None:
     assert (end.exit_code, end.job_state) == (3, "failed")
 
 
-def test_broken_jobs_run_as_ever(site: RecordingSite) -> None:
+def test_broken_jobs_run_as_ever(site: RecordingSite, full: Path) -> None:
     lines = 'echo "hello $((6 * 7))"; cat /dev/null; exit 5'
-    jobs = {what: submit(site, lines, variables=word) for what, word in BROKEN.items()}
+    jobs = {
+        what: submit(site, lines, variables=word.format(full=full)) for what, word in BROKEN.items()
+    }
     plain = site.send(
         SCRIPT.format(lines=lines, nodes=1, output=site.folder / "%j.out"), site.folder
     )
@@ -127,8 +140,9 @@ def test_broken_jobs_run_as_ever(site: RecordingSite) -> None:
         kept = [line for line in lines if "cat: " not in line and "ld.so" not in line]
         said[what] = "".join(kept), said[what][1]
     assert said == dict.fromkeys(BROKEN, expected)
-    for what in ("full disk", "home is a file", "bad setting", "refused"):
+    for what in ("full disk", "no path", "home is a file", "bad setting", "refused"):
         assert runs_of(site, jobs[what]) == []
+    assert not [*full.glob("home/runs/*")]
 
 
 def ended(site: RecordingSite, job: str) -> str:

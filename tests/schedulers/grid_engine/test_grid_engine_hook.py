@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stubs import silent_files
 from support import wait_for
 from teho.cli import always
 from teho.errors import NoAnswerError
@@ -24,6 +26,11 @@ SCRIPT = """\
 echo "$# $1 $- $?"; cat; echo to stderr >&2; jobs
 sh -c 'echo inner $((6 * 7))'; exit 3
 """
+HANG_S = 10
+"""How long a part of Teho hangs: a job that waits for it takes this time longer."""
+LATE_S = 1.0
+ROUNDS = 3
+"""A busy machine can be slow once. A job that waits for Teho is slow in each round."""
 
 
 def site(login_shells: str = SHELLS, **queues: str) -> Ask:
@@ -115,6 +122,8 @@ class Job:
     def __init__(self, folder: Path, number: str) -> None:
         self.folder = folder
         self.number = number
+        self.took_s = 0.0
+        """Time of the last run."""
         self.start = folder / "start"
         self.log = folder / "log"
         self.recorder = folder / "recorder"
@@ -143,22 +152,33 @@ class Job:
         if hook:
             [line] = grid_engine_hooks(str(self.start), self.folder, site(q=LOGIN))[0].lines
             profile.write_text(f"{self.profile}{line}\n")
+        began_s = time.monotonic()
         done = subprocess.run(
             [f"-{Path(shell).name}", *options, str(script), "a b"], executable=shell,
             env=self.environment, input="typed\n", capture_output=True, text=True, timeout=20,
             check=False,
         )  # fmt: skip
+        self.took_s = time.monotonic() - began_s
         return done.returncode, done.stdout, done.stderr
 
     def starts(self) -> list[str]:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
 
+@contextlib.contextmanager
+def new_job(folder: Path) -> Iterator[Job]:
+    folder.mkdir(exist_ok=True)
+    one = Job(folder, f"{time.time_ns()}")
+    try:
+        yield one
+    finally:
+        one.mark.unlink(missing_ok=True)
+
+
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[Job]:
-    one = Job(tmp_path, f"{time.time_ns()}")
-    yield one
-    one.mark.unlink(missing_ok=True)
+    with new_job(tmp_path) as one:
+        yield one
 
 
 @pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
@@ -192,8 +212,12 @@ def _other_architecture(job: Job) -> None:
     job.start.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(57))
 
 
-def _hanging_file_system(job: Job) -> None:
-    job.start.write_text("#!/bin/sh\nexec sleep 3\n")
+def _hanging_start(job: Job) -> None:
+    job.start.write_text(f"#!/bin/sh\nexec sleep {HANG_S}\n")
+
+
+def _hanging_python(job: Job) -> None:
+    job.recorder.write_text(f"#!/bin/sh\nexec sleep {HANG_S}\n")
 
 
 def _no_python(job: Job) -> None:
@@ -218,13 +242,46 @@ def _mark_of_another(job: Job) -> None:
 
 @pytest.mark.parametrize(
     "plant",
-    [_no_start, _not_executable, _other_architecture, _hanging_file_system, _no_python, _crash,
-     _no_setsid, _mark_of_another],
+    [_no_start, _not_executable, _other_architecture, _hanging_start, _hanging_python,
+     _no_python, _crash, _no_setsid, _mark_of_another],
 )  # fmt: skip
 @pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
-def test_no_breakage_reaches_the_job(job: Job, plant: Callable[[Job], None], shell: str) -> None:
-    plant(job)
-    assert job.run(shell) == job.run(shell, hook=False)
+def test_no_breakage_reaches_the_job(
+    tmp_path: Path, plant: Callable[[Job], None], shell: str
+) -> None:
+    check_that_the_job_is_as_without_teho(tmp_path, plant, shell)
+
+
+@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
+def test_a_file_system_that_does_not_answer_reaches_no_job(tmp_path: Path, shell: str) -> None:
+    silent = tmp_path / "silent"
+    silent.mkdir()
+
+    def plant(job: Job) -> None:
+        job.start = silent / "start.bin"
+
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(silent_files.mounted(silent))
+        except OSError as error:
+            pytest.skip(f"no FUSE here: {error}")
+        check_that_the_job_is_as_without_teho(tmp_path, plant, shell)
+
+
+def check_that_the_job_is_as_without_teho(
+    folder: Path, plant: Callable[[Job], None], shell: str
+) -> None:
+    """Check the output, the exit code and the time of a job with something broken."""
+    delays_s = []
+    for number in range(ROUNDS):
+        with new_job(folder / str(number)) as job:
+            plant(job)
+            found, took_s = job.run(shell), job.took_s
+            assert found == job.run(shell, hook=False)
+            delays_s.append(took_s - job.took_s)
+        if delays_s[-1] < LATE_S:
+            return
+    raise AssertionError(f"the job was longer by {delays_s} s")
 
 
 def test_a_recorder_that_fails_is_not_tried_again_by_the_same_job(job: Job) -> None:

@@ -64,7 +64,9 @@ _ACCOUNTING = f"{FACTS},JobName,Comment"
 _ID = r"[\d_+,%:\[\]-]+"
 # A name may contain the mark too, so a row only starts before an id.
 _QUEUE_ROW = lazy_pattern(rf"{_ROW}(?={_ID}{_COLUMN})")
-_ACCOUNTING_ROW = lazy_pattern(rf"{_ID}(?:\.\w+)?{_COLUMN}[^\x1f]+{_COLUMN}\d+:\d+{_COLUMN}")
+# A step of a node that failed has no exit code.
+_STATE = rf"{_COLUMN}[^\x1f]+{_COLUMN}"
+_ACCOUNTING_ROW = lazy_pattern(rf"{_ID}(?:{_STATE}\d+:\d+|\.\w+{_STATE}(?:\d+:\d+)?){_COLUMN}")
 QUEUE_FORMAT = _ROW + _COLUMN.join(_QUEUE.values())
 
 
