@@ -355,8 +355,9 @@ def test_a_run_that_continues_is_not_called_stuck_for_long(
 @pytest.mark.parametrize(
     ("line_at", "more"),
     [
-        (training(), 0),
-        (pausing(60.0, 12.0), 0),
+        (training(), 10),
+        # A slice that ends in a pause is divided where the pause begins.
+        (pausing(60.0, 12.0), 30),
         # Some of the pauses are written, until they are known as usual.
         (pausing(60.0, 20.0), 16 * 5),
         (pausing(1200.0, 200.0), 16 * 20 * 4),
