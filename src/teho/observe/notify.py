@@ -180,12 +180,7 @@ def _teams_message(notice: Notice) -> dict[str, object]:
         rest = f"Shortened. The whole report: `teho report {notice.run}`"
         kept = bisect_right(sizes, _MOST_TEAMS_BYTES)
         lines[kept:] = [{"type": "TextBlock", "text": rest, "wrap": True}]
-    card = {
-        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
-        "type": "AdaptiveCard",
-        "version": "1.2",
-        "body": [title, *lines],
-    }
+    card = {"type": "AdaptiveCard", "version": "1.2", "body": [title, *lines]}
     attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
     return {"type": "message", "attachments": [attachment]}
 
