@@ -24,7 +24,8 @@ import sys
 from teho.cli import main
 from teho.explain import pace
 from teho.store import slices
-slices._END_S = pace._RECENT_S = float(sys.argv.pop(1))
+slices._END_S = float(sys.argv.pop(1))
+pace._RECENT_S = 15.0  # the probe writes the steps each 10 s
 sys.argv[0] = "teho"
 main()
 """
@@ -73,13 +74,13 @@ for batch in DataLoader(Files(), batch_size=4):
 
 
 def first_verdict(command: list[str], environment: dict[str, str], pattern: str) -> re.Match[str]:
-    """Return the first verdict of `teho top --format json` that has a pattern, within a minute."""
+    """Return the first verdict of `teho top --format json` that has a pattern."""
     with subprocess.Popen(
         [*command, "--format", "json"], env=environment, stdout=subprocess.PIPE, text=True
     ) as top:
         assert top.stdout is not None
         try:
-            for _ in range(60):
+            for _ in range(90):
                 verdict = json.loads(top.stdout.readline())["verdict"]
                 if found := re.match(pattern, verdict):
                     return found
