@@ -25,6 +25,11 @@ So slurmwatch does not open its screen: it prints a summary from `sstat` and end
 program in Rust, is neither a package of Python nor of Debian, and this machine can install no other
 packages. So these two tools are not in the table.
 
+Two recorders are measured at the same time, in periods without and with a viewer: one records
+`sleep`, the other one a Python program with the probe. While `teho top` watches a Python program,
+its stack sampler also sends the present line of each process. The stack sampler is a child process
+of the recorder.
+
 The finished run of 64 nodes takes one hour. The Slurm job runs on a real Slurm, whose daemons all
 run on this machine. Its first value is the first amount of memory of a node on the screen.
 """
@@ -49,7 +54,7 @@ import live_frames
 from big_report import generated
 from common import SCRIPTS, Figures, Row, installed, say, stub_environment
 from live_recorders import name_of
-from process_tree import tree_bytes, tree_cpu_s
+from process_tree import members, tree_bytes, tree_cpu_s
 from recorder import cpu_s, memory_bytes, recorder_pid, running
 from terminals import COLUMNS, LINES, in_terminal, plain
 
@@ -92,6 +97,7 @@ class _Times(NamedTuple):
     period_s: float
     periods: int
     starts: int
+    recorder_periods: int
 
 
 class Terminal:
@@ -151,7 +157,7 @@ class _Screens(NamedTuple):
 
 def measure(*, quick: bool) -> list[Row]:
     # The recorders of many nodes find the lease within 20 s.
-    times = _Times(1.0, 0.5, 2, 1) if quick else _Times(25.0, 40.0, 3, 5)
+    times = _Times(1.0, 0.5, 2, 1, 2) if quick else _Times(25.0, 40.0, 3, 5, 5)
     rows: list[Row] = []
     for job in _QUICK if quick else _JOBS:
         say(f"{job.nodes} nodes with {_GPUS} GPUs each")
@@ -168,7 +174,7 @@ def measure(*, quick: bool) -> list[Row]:
         env = {**os.environ, "TEHO_HOME": str(home)}
         rows += live_frames.of_recording(home, env, 64)
         rows += live_frames.of_scheduler()
-    return [*rows, *_watched_recorder(times)]
+    return [*rows, *_watched_recorders(times)]
 
 
 @contextlib.contextmanager
@@ -337,40 +343,91 @@ def _screen_rows(job: _Job, seen: _Screens) -> list[Row]:
     return rows
 
 
-# A recorder
+# Recorders
+
+_PROGRAM = """
+import time
+def step(size):
+    total = 0
+    for number in range(size):
+        total += number * number
+    return total
+while True:
+    step(20_000)
+    time.sleep(0.05)
+"""
+"""A program that is in several lines, and leaves most of its core to the others."""
 
 
-def _watched_recorder(times: _Times) -> list[Row]:
-    """Measure the recorder of one node with eight stub GPUs, without and with a viewer."""
-    say("a recorder without and with a viewer")
-    warm_s = min(times.warm_s, 12.0)
-    teho = [str(SCRIPTS / "teho"), "run", "--quiet", "--", "sleep", "86400"]
-    percent: dict[str, list[float]] = {"alone": [], "watched": []}
-    memory: dict[str, list[float]] = {"alone": [], "watched": []}
-    with stub_environment() as env, running(teho, env):
-        pid = recorder_pid(Path(env["TEHO_HOME"]))
-        for name in ("alone", "watched") * times.periods:
-            with contextlib.ExitStack() as stack:
-                if name == "watched":
-                    viewer = Terminal([str(SCRIPTS / "teho"), "top"], env)
-                    stack.callback(viewer.end)
-                time.sleep(warm_s)
-                used_s, began_s = cpu_s(pid), time.monotonic()
-                time.sleep(times.period_s)
-                percent[name].append(100 * (cpu_s(pid) - used_s) / (time.monotonic() - began_s))
-                memory[name].append(memory_bytes(pid)["Pss"] / 1e6)
-    begin = "recorder with eight GPUs while it is watched"
-    return [
-        Row(
-            what=f"{begin}: {what}",
-            unit=unit,
-            ours=Figures.of(*found["watched"]),
-            peer="without a viewer",
-            theirs=Figures.of(*found["alone"]),
-            budget=budget,
-        )
-        for what, unit, found, budget in (
-            ("CPU time, share of one core", "%", percent, 0.3),
-            ("memory (PSS)", "MB", memory, 80.0),
-        )
-    ]
+class _Recorder:
+    """The recorder of a program, on a node with eight stub GPUs of its own."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = env
+        self._pid = recorder_pid(Path(env["TEHO_HOME"]))
+        self.found: dict[str, dict[bool, list[float]]] = {
+            key: {False: [], True: []} for key in ("percent", "sampler", "memory")
+        }
+        """What was measured: without a viewer, and with one."""
+
+    def cpu_s(self) -> tuple[float, float]:
+        """Return the CPU time of the recorder, and of its stack sampler."""
+        own, *others = members(self._pid)
+        return cpu_s(own), sum(map(cpu_s, others))
+
+    def measure(self, before: tuple[float, float], span_s: float, *, is_watched: bool) -> None:
+        """Note what was used since an earlier time."""
+        for key, used_s, now_s in zip(("percent", "sampler"), before, self.cpu_s(), strict=True):
+            self.found[key][is_watched].append(100 * (now_s - used_s) / span_s)
+        self.found["memory"][is_watched].append(memory_bytes(self._pid)["Pss"] / _MB)
+
+
+def _watched_recorders(times: _Times) -> list[Row]:
+    """Measure the recorders of two programs, without and with a viewer."""
+    say("two recorders without and with a viewer")
+    programs = {
+        "recorder with eight GPUs": ["sleep", "86400"],
+        "recorder of a Python program with eight GPUs": [sys.executable, "-c", _PROGRAM],
+    }
+    with contextlib.ExitStack() as running_all:
+        recorders = {}
+        for name, program in programs.items():
+            env = running_all.enter_context(stub_environment())
+            teho = [str(SCRIPTS / "teho"), "run", "--quiet", "--", *program]
+            running_all.enter_context(running(teho, env))
+            recorders[name] = _Recorder(env)
+        for is_watched in (False, True) * times.recorder_periods:
+            _period(list(recorders.values()), times, is_watched=is_watched)
+    rows = []
+    for name, recorder in recorders.items():
+        whats = [
+            (f"{name} while it is watched: CPU time, share of one core", "%", "percent", 0.3),
+            (f"{name} while it is watched: memory (PSS)", "MB", "memory", 80.0),
+        ]
+        if "Python" in name:
+            what = "stack sampler of this program while it is watched: CPU time, share of one core"
+            whats.append((what, "%", "sampler", None))
+        rows += [
+            Row(
+                what=what,
+                unit=unit,
+                ours=Figures.of(*recorder.found[key][True]),
+                peer="without a viewer",
+                theirs=Figures.of(*recorder.found[key][False]),
+                budget=budget,
+            )
+            for what, unit, key, budget in whats
+        ]
+    return rows
+
+
+def _period(recorders: Sequence[_Recorder], times: _Times, *, is_watched: bool) -> None:
+    with contextlib.ExitStack() as viewers:
+        for one in recorders if is_watched else ():
+            viewer = Terminal([str(SCRIPTS / "teho"), "top"], one.env)
+            viewers.callback(viewer.end)
+        time.sleep(min(times.warm_s, 12.0))
+        before, began_s = [one.cpu_s() for one in recorders], time.monotonic()
+        time.sleep(times.period_s)
+        for one, used in zip(recorders, before, strict=True):
+            one.measure(used, time.monotonic() - began_s, is_watched=is_watched)

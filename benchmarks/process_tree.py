@@ -8,13 +8,13 @@ from pathlib import Path
 
 from recorder import memory_bytes
 
-__all__ = ["tree_bytes", "tree_cpu_s"]
+__all__ = ["members", "tree_bytes", "tree_cpu_s"]
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def _members(pid: int) -> list[int]:
-    """Return a process, its children, their children, and so on."""
+def members(pid: int) -> list[int]:
+    """Return a process (always the first), its children, their children, and so on."""
     found = [pid]
     for one in found:
         for path in Path(f"/proc/{one}/task").glob("*/children"):
@@ -26,7 +26,7 @@ def _members(pid: int) -> list[int]:
 def tree_cpu_s(pid: int) -> float:
     """Return the CPU time of a process, of its children, and of children that have ended."""
     ticks = 0
-    for one in _members(pid):
+    for one in members(pid):
         with contextlib.suppress(OSError, IndexError):
             fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
             ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime and cstime of proc(5)
@@ -36,7 +36,7 @@ def tree_cpu_s(pid: int) -> float:
 def tree_bytes(pid: int) -> dict[str, int]:
     """Return the sizes in bytes of a process and its children: `Pss` and `Rss`."""
     sums = {"Pss": 0, "Rss": 0}
-    for one in _members(pid):
+    for one in members(pid):
         with contextlib.suppress(OSError, StopIteration):
             sizes = memory_bytes(one)
             sums = {key: sums[key] + sizes[key] for key in sums}

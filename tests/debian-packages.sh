@@ -26,6 +26,7 @@ note mpirun openmpi-bin
 note ip iproute2
 note unshare util-linux
 note envml environment-modules
+note bindfs bindfs
 note rsync rsync
 note tmux tmux
 note sshd openssh-server

@@ -26,13 +26,15 @@ from teho.model.run import FORMAT_VERSION, Node, Run
 from teho.model.stack import State
 from teho.observe import stack_lines, stack_sampler, stays
 from teho.observe.present_lines import LineAnswers
+from teho.observe.run_changes import MANY_NODES
 from teho.observe.sampled_process import SampledProcess
 from teho.observe.sampler import SignalSampler
 from teho.observe.stack_sampler import StackSampler
 from teho.observe.stay_details import StayDetails
 from teho.observe.stays import Stays, add_samples
 from teho.store.journal import Journal
-from teho.store.layout import create_run_directory, new_run_id
+from teho.store.layout import create_run_directory, new_run_id, probe_folder
+from teho.store.long_stays import LongStays
 from teho.store.probe import processes_in
 from teho.unwind.code import Code
 
@@ -41,7 +43,7 @@ BEGAN_S = 1000.0
 """The simulated monotonic clock at the start."""
 STEP_S = 0.1
 SAMPLE_S = 1.0
-FLUSH_S, SOON_S, REPORT_S = 9.5, 1.0, 10.0
+FLUSH_S, SOON_S, REPORT_S, READ_S = 9.5, 1.0, 10.0, 5.0
 """As in the recorder, and in `teho top`."""
 HOUR_S = 3600.0
 
@@ -166,10 +168,22 @@ class Simulation:
 
 
 class Recording:
-    """What the recorder and the probe write of a simulated run, and the report of it."""
+    """What the recorder and the probe write of a simulated run, and the report of it.
 
-    def __init__(self, folder: Path, simulation: Simulation, hang_s: float) -> None:
+    Args:
+        folder: an empty folder.
+        simulation: the run.
+        hang_s: when it hangs.
+        node_count: from 100 nodes on, a report is only made if the threads of one node stay. This
+            is another node, which has just flushed.
+    """
+
+    def __init__(
+        self, folder: Path, simulation: Simulation, hang_s: float, node_count: int = 1
+    ) -> None:
         self.simulation, self.hang_s = simulation, hang_s
+        self.is_large = node_count >= MANY_NODES
+        self.stays: LongStays | None = None
         self.directory = create_run_directory(folder, new_run_id(START, "x"), b"{}")
         self.probe = folder / "probe"
         self.probe.mkdir()
@@ -192,7 +206,7 @@ class Recording:
         except BlockingIOError:
             urgent = b""
         if urgent:
-            self.is_urgent = True
+            self.is_urgent = not self.is_large
             self.journal.append(self.rows.cut(elapsed_s))
         # Before the hang, a flush only costs time.
         pause_s = SOON_S if self.is_urgent else FLUSH_S if elapsed_s > self.hang_s - 60 else 900.0
@@ -201,11 +215,25 @@ class Recording:
             self.journal.flush()
             for path in self.simulation.spool.glob("stacks-*"):
                 (self.probe / f"n1-{path.name}").write_bytes(path.read_bytes())
-        if elapsed_s > self.hang_s - 30 and elapsed_s - self.reported_s >= REPORT_S:
-            self.reported_s = elapsed_s
+        if elapsed_s > self.hang_s - 30 and self.is_report_due(elapsed_s):
             said = self.stuck(elapsed_s)
             if said and self.named_s is None:
                 self.named_s, self.sentence = elapsed_s, said
+
+    def is_report_due(self, elapsed_s: float) -> bool:
+        """Return whether `teho top` makes a report now."""
+        if elapsed_s - self.reported_s < (READ_S if self.is_large else REPORT_S):
+            return False
+        self.reported_s = elapsed_s
+        if not self.is_large:
+            return True
+        (path,) = self.simulation.spool.glob("stacks-*")
+        folder = probe_folder(self.directory)
+        folder.mkdir(exist_ok=True)
+        (folder / f"n0-{path.name}").write_bytes(path.read_bytes())
+        if self.stays is None:
+            self.stays = LongStays(self.directory, [("n0", 7)])
+        return self.stays.have_grown()
 
     def stuck(self, elapsed_s: float) -> str:
         """Return what the report says of a run that is stuck."""
@@ -254,7 +282,7 @@ def pausing(every_s: float, pause_s: float) -> Callable[[float], tuple[int, bool
 
 
 @pytest.mark.drawn(2)
-@pytest.mark.parametrize("hours", [0.5, 10, 24])
+@pytest.mark.parametrize("hours", [0.25, 0.5, 10, 24])
 def test_a_hang_is_named_within_a_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: float
 ) -> None:
@@ -266,6 +294,22 @@ def test_a_hang_is_named_within_a_minute(
     assert recording.sentence.startswith("The run is stuck: no step for ")
     assert "(train.py:99)" in recording.sentence
     assert 45.0 <= recording.named_s - hang_s <= 60.0 + 10 * STEP_S
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("hours", [0.5, 10, 24])
+@pytest.mark.parametrize("later_s", [0.0, 4.0, 8.0])
+def test_a_hang_of_many_nodes_is_named_after_two_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: float, later_s: float
+) -> None:
+    """Of such a run, reports are made seldom, and the nodes do not flush at the same time."""
+    hang_s = HOUR_S * hours + later_s
+    simulation = Simulation(tmp_path, monkeypatch, training(hang_s))
+    recording = Recording(tmp_path, simulation, hang_s, node_count=1250)
+    simulation.run(hang_s + 400.0)
+    assert recording.named_s is not None
+    assert "(train.py:99)" in recording.sentence
+    assert 45.0 <= recording.named_s - hang_s <= 75.0
 
 
 @pytest.mark.drawn(1)
@@ -311,8 +355,9 @@ def test_a_run_that_continues_is_not_called_stuck_for_long(
 @pytest.mark.parametrize(
     ("line_at", "more"),
     [
-        (training(), 0),
-        (pausing(60.0, 12.0), 0),
+        (training(), 10),
+        # A slice that ends in a pause is divided where the pause begins.
+        (pausing(60.0, 12.0), 30),
         # Some of the pauses are written, until they are known as usual.
         (pausing(60.0, 20.0), 16 * 5),
         (pausing(1200.0, 200.0), 16 * 20 * 4),

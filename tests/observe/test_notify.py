@@ -9,17 +9,15 @@ from email import message_from_bytes
 from email.policy import default
 from http.client import BadStatusLine
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from urllib.request import Request
 
 import pytest
 
 from teho.errors import InputError
 from teho.observe import notify as notify_module
 from teho.observe.notify import Notice, check_targets, notify
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 NOTICE = Notice(
     "stuck", "20261126-080000-train-abcd", "train: no step for 10 min.", "Rank 3 waits."
@@ -141,6 +139,19 @@ def test_an_answer_that_is_not_http_is_a_sentence(monkeypatch: pytest.MonkeyPatc
     assert problem == "--notify example.org did not work: SSH-2.0"
 
 
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+    """Return a list with each request that is sent; each gets an empty answer."""
+    requests: list[Request] = []
+
+    def urlopen(request: Request, timeout: float) -> BytesIO:
+        requests.append(request)
+        return BytesIO()
+
+    monkeypatch.setattr(notify_module, "urlopen", urlopen)
+    return requests
+
+
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
@@ -148,38 +159,48 @@ def test_an_answer_that_is_not_http_is_a_sentence(monkeypatch: pytest.MonkeyPatc
             "https://hooks.slack.com/services/T/B/x",
             b'{"text": "train: no step for 10 min.\\n\\nRank 3 waits."}',
         ),
-        (
-            "https://x.webhook.office.com/y",
-            b'{"text": "train: no step for 10 min.\\n\\nRank 3 waits."}',
-        ),
         ("https://ntfy.sh/ann", b"Rank 3 waits."),
     ],
 )
-def test_known_services_get_their_form(
-    url: str, expected: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent = []
-
-    class Answer:
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def read(self, _: int) -> bytes:
-            return b""
-
-    def urlopen(request, timeout):
-        sent.append(request)
-        return Answer()
-
-    monkeypatch.setattr(notify_module, "urlopen", urlopen)
-    notice = NOTICE._replace(title=NOTICE.title)
-    assert notify([url], notice) == []
+def test_known_services_get_their_form(url: str, expected: bytes, sent: list[Request]) -> None:
+    assert notify([url], NOTICE) == []
     assert sent[0].data == expected
     if "ntfy" in url:
         assert sent[0].get_header("Title") == NOTICE.title
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://x.environment.api.powerplatform.com:443/powerautomate/automations/direct/y",
+        "https://prod-1.westeurope.logic.azure.com:443/workflows/y",
+        "https://x.webhook.office.com/y",
+    ],
+)
+def test_teams_gets_a_card_because_its_workflows_take_no_text(
+    url: str, sent: list[Request]
+) -> None:
+    assert notify([url], NOTICE._replace(text="Rank 3 waits.\n\n  in train.py:51\n")) == []
+    assert isinstance(sent[0].data, bytes)
+    message = json.loads(sent[0].data)
+    (attachment,) = message["attachments"]
+    card = attachment["content"]
+    assert (message["type"], attachment["contentType"], card["type"]) == (
+        "message", "application/vnd.microsoft.card.adaptive", "AdaptiveCard",
+    )  # fmt: skip
+    assert all(block["type"] == "TextBlock" and block["wrap"] for block in card["body"])
+    texts = [block["text"] for block in card["body"]]
+    assert texts == [NOTICE.title, "Rank 3 waits.", "in train.py:51"]
+
+
+def test_a_message_that_is_too_large_for_teams_is_shortened(sent: list[Request]) -> None:
+    long = NOTICE._replace(text="".join(f"{number} → a line\n" for number in range(10_000)))
+    assert notify(["https://x.api.powerplatform.com/y"], long) == []
+    assert isinstance(sent[0].data, bytes)
+    assert 20_000 < len(sent[0].data) < 28_000
+    *_, before, last = json.loads(sent[0].data)["attachments"][0]["content"]["body"]
+    assert before["text"].endswith(" → a line")
+    assert last["text"] == f"Shortened. The whole report: `teho report {NOTICE.run}`"
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,37 @@ def test_if_the_viewer_cannot_be_reached_the_sample_is_a_file(
     viewer.close()
 
 
+def test_a_firewall_that_drops_packets_does_not_delay_the_files(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end = threading.Event()
+
+    def dropped(*_: object, **__: object) -> socket.socket:
+        may_end.wait(10)
+        raise TimeoutError
+
+    monkeypatch.setattr(socket, "create_connection", dropped)
+    lease(run, addresses=("192.0.2.1:9", "192.0.2.2:9"))
+    publisher = Publisher(run, HERE, 1)
+    written: list[int] = []
+    for second in range(30):
+        if second % 5 == 0:
+            lease(run, number=second, addresses=("192.0.2.1:9", "192.0.2.2:9"))
+            may_end.clear()
+        if second % 5 == 4:  # each attempt lasts for 4 s
+            may_end.set()
+            wait_for(lambda: not any(one.is_connecting for one in publisher._viewers.values()))
+        assert publisher.watching(float(second))
+        publisher.publish(sample(float(second)), float(second))
+        if now_file(run, HERE).exists():
+            stored = msgspec.json.decode(now_file(run, HERE).read_bytes(), type=LiveSample)
+            written.append(int(stored.elapsed_s))
+    # Only the first attempt may be successful, so each sample after it is a file.
+    assert written == list(range(4, 30))
+    may_end.set()
+    publisher.close()
+
+
 OWNERS = ("own", 1234, "other", None)
 
 

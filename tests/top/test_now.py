@@ -69,6 +69,19 @@ def test_a_p_state_comes_only_with_a_sample() -> None:
         assert words in p_state.detail
 
 
+@pytest.mark.parametrize("age_s", [100.0, 220.0])
+def test_in_a_large_job_the_values_of_seldom_files_are_shown(age_s: float) -> None:
+    """Each of 1,250 nodes replaces its file every 104 s, if it cannot reach the viewer."""
+    described = frame({"n1": [90.0]}).nodes[0].node
+    nodes = tuple(msgspec.structs.replace(described, name=f"n{place}") for place in range(1, 1251))
+    run = Run(format=FORMAT_VERSION, id="r", command=("x",), started_at=AT, host="n1", nodes=nodes)
+    came = Received(sample(described, 9.0, [90.0]), 1000.0 - age_s, None, "file")
+    first, *others = NewestValues().nodes(run, {"n1": came}, 1000.0)
+    assert first.age_s == age_s
+    assert first.is_silent is (age_s > 209.0)
+    assert all(node.is_silent for node in others)
+
+
 def test_a_node_without_a_sample_has_no_values() -> None:
     shown = frame({"n1": [90.0]}, missing=["n2"])
     node = shown.node("n2")

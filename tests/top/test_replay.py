@@ -145,7 +145,7 @@ def test_the_pace_and_the_cost_are_those_of_the_moment(monkeypatch: pytest.Monke
     for moment_s in (12.5, 40.0):
         facts = {fact.key: fact.value for fact in source.frame().report.facts}
         assert facts["cost"] == moment_s
-        assert head(source.frame(), 200)[-1].plain.endswith(f"Cost {moment_s:g} units")
+        assert head(source.frame(), 200)[-1].plain.endswith(f"cost {moment_s:g} units")
     # At the end, they are those of the report.
     moment_s = 1e9
     wait_for(lambda: source._whole)

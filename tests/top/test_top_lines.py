@@ -73,15 +73,15 @@ def test_the_head_has_the_expected_end_the_trend_of_the_pace_and_the_units_that_
     )
     _, line = head(SHOWN._replace(report=msgspec.structs.replace(REPORT, facts=facts)), 300)
     assert line.plain == (
-        "running · 1 min 40 s · 58 min 20 s until the time limit · values by connection · "
-        "Expected time left 3 h 12 min · Pace 26.2 steps/s · Pace of the last minute 29.3 steps/s "
-        "(+12 %) · Cost 3.20 BU · Cost from now until the time limit 12.8 BU"
+        "running · 1 min 40 s · 58 min 20 s until the time limit · expected end in 3 h 12 min · "
+        "pace 26.2 steps/s · now 29.3 steps/s (+12 %) · cost 3.20 BU · "
+        "12.8 BU more until the limit · values by connection"
     )
     steady = Fact("steps_per_s_now", "Pace of the last minute", 26.2, "steps/s", "")
     unknown = Fact("left_s", "Expected time left", Missing(Reason.UNRECORDED, "why"), "s", "", True)
     report = msgspec.structs.replace(REPORT, facts=(steady, unknown))
     assert head(SHOWN._replace(report=report), 300)[-1].plain.endswith(
-        " · Pace of the last minute 26.2 steps/s"
+        " · now 26.2 steps/s · values by connection"
     )
     # Programs get the reason.
     assert top_document(report, SHOWN.nodes).facts == (steady, unknown)

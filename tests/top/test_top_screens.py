@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from teho.model.document import Fact
-from teho.model.missing import Missing
+from teho.model.missing import Missing, Reason
 from teho.show.build.top import top_document
-from teho.show.top.head import head
+from teho.show.top.head import head, run_facts
 from teho.show.top.help import TERMS, help_view
 from teho.show.top.job import JobLines
 from teho.show.top.node import node_view
@@ -52,18 +52,73 @@ def test_the_time_until_the_limit_is_a_fact_of_the_document() -> None:
 
 
 def test_the_facts_fill_the_lines_that_the_verdict_leaves() -> None:
-    cost = Fact("cost", "Cost of the job so far", 12.0, "units")
+    cost = Fact("cost", "Cost", 12.0, "units")
     report = msgspec.structs.replace(REPORT, facts=(cost,))
     lines = [line.plain for line in head(SHOWN._replace(report=report), 80)]
     assert lines == [
         "✓ The GPUs were busy 90 % of the time.",
-        "running · 1 min 40 s · 58 min 20 s until the time limit ·",
-        "  values by connection · Cost of the job so far 12 units",
+        "running · 1 min 40 s · 58 min 20 s until the time limit · cost 12 units ·",
+        "  values by connection",
     ]
     alarmed = SHOWN._replace(report=report, alert="GPU 3 on g2 has been idle for 4 min.")
     *_, last = (line.plain for line in head(alarmed, 80))
-    assert last.endswith("values by connection …")
+    assert last.endswith("cost 12 units · value…")
     assert len(head(alarmed, 80)) == 3
+
+
+JOB = msgspec.structs.replace(
+    REPORT,
+    facts=(
+        Fact("job_id", "Job", "4711"),
+        Fact("steps_per_s", "Pace", 26.2, "steps/s", "over 12,000 steps"),
+        Fact("steps_per_s_now", "Pace of the last minute", 29.3, "steps/s", "+12 %"),
+        Fact("left_s", "Expected time left", 11_520.0, "s", "45 % done, from tqdm"),
+        Fact("cost", "Cost", 3.2, "BU", "16 BU an hour"),
+        Fact("cost_left", "Cost from now until the time limit", 12.8, "BU"),
+        Fact("cost_unused", "Not used", 1.1, "BU", "the cost of the time of idle GPUs"),
+        Fact("gpu_energy_j", "GPU energy", 4.32e6, "J", "± 0.1 %"),
+    ),
+)
+IN_THE_HEAD = (
+    "running", "1 min 40 s", "58 min 20 s until the time limit", "expected end in 3 h 12 min",
+    "pace 26.2 steps/s", "now 29.3 steps/s (+12 %)", "cost 3.20 BU",
+    "12.8 BU more until the limit", "1.10 BU not used", "GPU energy 1.20 kWh",
+    "values by connection", "job 4711",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 5), (100, 4), (120, 4)])
+def test_the_facts_of_a_job_have_room(width: int, height: int) -> None:
+    text = "\n".join(line.plain for line in head(SHOWN._replace(report=JOB), width, height))
+    assert "…" not in text
+    assert [fact for fact in IN_THE_HEAD if fact not in text] == []
+
+
+def test_the_help_has_the_facts_for_which_the_head_has_no_room() -> None:
+    shown = SHOWN._replace(report=JOB, notes=("2 nodes have no recorder",))
+    text = text_of(help_view(100, ["gpu_busy_percent"], run_facts(shown)))
+    assert text.index("Selected") < text.index("This run") < text.index("Keys")
+    for line in (
+        "State                        running",
+        "Until the time limit         58 min 20 s",
+        "Expected time left           3 h 12 min (45 % done, from tqdm)",
+        "Pace                         26.2 steps/s (over 12,000 steps)",
+        "Pace of the last minute      29.3 steps/s (+12 %)",
+        "Cost                         3.20 BU (16 BU an hour)",
+        "Not used                     1.10 BU (the cost of the time of idle GPUs)",
+        "GPU energy                   1.20 kWh (± 0.1 %)",
+        "Job                          4711",
+        "Values                       by connection",
+        "Note                         2 nodes have no recorder",
+    ):
+        assert line in text.splitlines()
+    why = Missing(Reason.UNRECORDED, "the program does not say how many steps it makes")
+    unknown = msgspec.structs.replace(
+        REPORT, facts=(Fact("left_s", "Expected time left", why, "s", aside=True),)
+    )
+    lines = text_of(help_view(100, (), run_facts(SHOWN._replace(report=unknown)))).splitlines()
+    (line,) = (one for one in lines if one.startswith("Expected time left"))
+    assert line.endswith("not known: the program does not say how many steps it makes")
 
 
 def test_the_way_of_the_values_is_named() -> None:

@@ -138,7 +138,7 @@ class GridEngine(Running):
         """
         place = cwd or self.home
         return subprocess.run(
-            self._nodes.inside(host or self.hosts[0], argv, place) if self._nodes else argv,
+            self.inside(argv, place, host),
             env={**os.environ, **self.environment, **(environment or {})},
             cwd=place,
             stdin=subprocess.DEVNULL,
@@ -148,6 +148,10 @@ class GridEngine(Running):
             timeout=patience_s,
             check=False,
         )
+
+    def inside(self, argv: Sequence[str], place: Path, host: str | None = None) -> Sequence[str]:
+        """Return the command that runs another one in a folder on a host: on the first, if None."""
+        return self._nodes.inside(host or self.hosts[0], argv, place) if self._nodes else argv
 
     def send_lost_jobs_again(self, ended: threading.Event) -> None:
         """Send jobs again that run for the master, but for no execution daemon, until an event.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -114,19 +117,40 @@ def test_launch_starts_a_task_on_each_node(twin: GridEngineTwin, folder: Path) -
 
 
 def test_a_job_on_two_nodes_is_watched_in_a_terminal(twin: GridEngineTwin, folder: Path) -> None:
-    environment = {**os.environ, "TEHO_HOME": str(folder / "teho"), "TERM": "xterm-256color"}
+    environment = {
+        **os.environ,
+        **twin.environment,  # for qstat, which reports the time limit
+        "TEHO_HOME": str(folder / "teho"),
+        "TERM": "xterm-256color",
+    }
+    waits = (
+        f"for i in $(seq 180); do [ -e {folder}/seen ] && break; sleep 0.5; done; "
+        f"touch {folder}/$RANK.txt"
+    )
     with ThreadPoolExecutor(1) as pool:
-        job = pool.submit(
-            ran, twin, folder, "launch", ("sh", "-c", f"sleep 25; touch {folder}/$RANK.txt"),
-            record=True,
-        )  # fmt: skip
+        job = pool.submit(ran, twin, folder, "launch", ("sh", "-c", waits), record=True)
         try:
             wait_for(lambda: len([*folder.glob("teho/runs/*/live/*")]) == 2, within_s=120)
-            with terminal(" ".join([*TEHO, "top"]), 110, 30, environment) as tmux:
-                wait_for(lambda: all(name in screen(tmux) for name in NODES))
+            top = shlex.join(twin.inside([*TEHO, "top"], folder))
+            with terminal(top, 110, 30, environment) as tmux:
+
+                def until(pattern: str) -> None:
+                    end_s = time.monotonic() + 60
+                    while not re.search(pattern, seen := screen(tmux), re.MULTILINE):
+                        assert time.monotonic() < end_s, seen
+                        time.sleep(0.1)
+
+                for name in NODES:  # a cell for each core, their mean, the memory, and the age
+                    until(rf"{name} +\d\d +\d+ % +[\d.]+ MiB.* now$")
+                until(r"^[✗!i✓?] (?!Teho is making)\w.*\.")
+                until(r"^running · .* · 1[34] min .*until the time limit · .*values by connection")
                 keys(tmux, "Enter")
-                wait_for(lambda: "sleep 25" in screen(tmux))
-                assert "node node0" in screen(tmux)
+                until(r"node node0\d\.arc4\.leeds\.ac\.uk  \d+ s old")
+                until(r"Each core, ×10 % +\d\d$")
+                until(r"^ +Memory +[\d.]+ MiB")
+                until(r"seq 180")  # its processes
                 keys(tmux, "q")
+                wait_for(lambda: not [*folder.glob("teho/runs/*/leases/*")])
         finally:
+            (folder / "seen").touch()
             assert len(job.result()) == 2

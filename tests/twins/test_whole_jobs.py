@@ -258,8 +258,7 @@ def test_a_recorded_job_of_two_nodes_is_watched_in_a_terminal(
         until("the verdict", r"(?m)^[✗!i✓?] .*2 GPUs .* % of the time")
         # The verdict may fill two lines.
         until("the time limit", r"(?m)^running · .* · \d min .*until the time limit")
-        facts = line_of("running · ")
-        assert f" · Job {job}" in facts
+        until("the job", rf"\bjob {job}\b")
         keys(tmux, "s", "Home", "Enter")
         seen = until("a node", rf"node {nodes[0]}  \d+ s old")
         assert re.search(r"▶ +0  ━+.* % .* \d+/300 W .* MHz ", seen)

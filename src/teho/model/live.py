@@ -42,8 +42,8 @@ NOT_RECORDED = "has no recorder yet, or no access to this recording"
 """Why a node of the job is not in the recording. A viewer can see no difference."""
 _FILES_PER_S, _FILES_PER_S_LARGE = 20.0, 12.0
 """Most files with samples that all nodes together replace in a second: each replacement needs two
-operations of the file system's metadata server. In a very large job, most of these samples are too
-old to be shown anyway."""
+operations of the file system's metadata server. In a very large job, most of these samples are old
+anyway."""
 
 
 def file_period_s(node_count: int) -> float:

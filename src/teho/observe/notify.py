@@ -7,8 +7,10 @@ import os
 import shlex
 import shutil
 import subprocess
+from bisect import bisect_right
 from collections.abc import Sequence
 from http.client import HTTPException
+from itertools import accumulate
 from typing import Literal, NamedTuple
 from urllib.error import URLError
 from urllib.parse import urlsplit
@@ -23,6 +25,10 @@ Event = Literal["ended", "stuck", "time_limit"]
 _TIMEOUT_S = 20.0
 _MAIL = "mailto:"
 _LARGEST_ANSWER = 200
+_TEAMS = ("powerplatform.com", "logic.azure.com", "webhook.office.com")
+"""Hosts of the URLs that a workflow of Teams has, the newest first."""
+_MOST_TEAMS_BYTES = 24_000
+"""Of all lines of a message: Teams refuses a message of more than 28 kB."""
 
 
 class Notice(NamedTuple):
@@ -144,9 +150,10 @@ def _command(target: str, notice: Notice) -> None:
 def _post(url: str, notice: Notice) -> None:
     host = urlsplit(url).hostname or ""
     headers = {"Content-Type": "application/json", "User-Agent": "teho"}
-    if _is_host(host, "hooks.slack.com", "webhook.office.com", "logic.azure.com"):
-        # Slack's and Teams' incoming webhooks take a text.
+    if _is_host(host, "hooks.slack.com"):
         content = json.dumps({"text": f"{notice.title}\n\n{notice.text}"}).encode()
+    elif _is_host(host, *_TEAMS):
+        content = json.dumps(_teams_message(notice)).encode()
     elif host.startswith("ntfy"):
         # ntfy shows the body; HTTP headers have only ASCII.
         title = notice.title.encode("ascii", "replace").decode()
@@ -157,6 +164,25 @@ def _post(url: str, notice: Notice) -> None:
     request = Request(url, data=content, headers=headers, method="POST")  # noqa: S310 - checked
     with urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - only http and https
         answer.read(_LARGEST_ANSWER)
+
+
+def _teams_message(notice: Notice) -> dict[str, object]:
+    """Return a message with an Adaptive Card: workflows of Teams take no other form."""
+    title = {"type": "TextBlock", "text": notice.title, "weight": "Bolder", "wrap": True}
+    # Teams shows a single line break as a space, so each line is a block.
+    lines = [
+        {"type": "TextBlock", "text": line.strip(), "spacing": "None", "wrap": True}
+        for line in notice.text.splitlines()
+        if line.strip()
+    ]
+    sizes = list(accumulate(len(json.dumps(line)) for line in lines))
+    if sizes and sizes[-1] > _MOST_TEAMS_BYTES:
+        rest = f"Shortened. The whole report: `teho report {notice.run}`"
+        kept = bisect_right(sizes, _MOST_TEAMS_BYTES)
+        lines[kept:] = [{"type": "TextBlock", "text": rest, "wrap": True}]
+    card = {"type": "AdaptiveCard", "version": "1.2", "body": [title, *lines]}
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+    return {"type": "message", "attachments": [attachment]}
 
 
 def _is_host(host: str, *known: str) -> bool:

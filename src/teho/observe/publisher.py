@@ -196,11 +196,13 @@ class _Viewer:
         """Send a line, or drop it if the one before is not sent yet.
 
         Returns:
-            Whether there is a connection, or there will soon be one.
+            Whether there is a connection, or there will probably soon be one. After an attempt
+            that failed, the next one will probably fail too: a firewall that drops packets lets
+            each attempt wait for seconds, and no sample comes meanwhile.
         """
         if self._socket is None:
             self._first = line
-            return self.is_connecting
+            return self.is_connecting and not self.is_unreachable
         try:
             if self._rest:
                 self._rest = self._rest[self._socket.send(self._rest) :]

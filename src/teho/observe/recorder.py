@@ -53,8 +53,8 @@ _ARRIVAL_S = 2.0
 _TOUCH_S = 40.0
 """Readers take a run for interrupted if its recorders change no file for 90 s."""
 _SOON_S = 1.0
-"""Least time between two flushes if the run may be stuck. In a job of many nodes, this changes
-nothing: all nodes would flush at the same moment."""
+"""Least time between two flushes if the run may be stuck. In a job of many nodes, the rows end too,
+but the nodes flush as usual: they would all flush at the same moment."""
 _FLUSH_SAMPLES = 10
 """Runs with a short sampling period are often short, so they flush sooner."""
 _ORPHAN_WAIT_S = 0.5
@@ -239,8 +239,8 @@ class Recorder:
                 continue
             readings = self._read()
             self._journal.append(self._sampler.add(readings, now, self._elapsed() - now))
-            if self._stacks and self._plan.node_count < MANY_NODES and self._stacks.is_urgent():
-                is_urgent = True
+            if self._stacks and self._stacks.is_urgent():
+                is_urgent = self._plan.node_count < MANY_NODES
                 self._journal.append(self._sampler.cut(now))
             self._publish(readings, now)
             has_probe = self._spool is not None and not self._spool.is_empty

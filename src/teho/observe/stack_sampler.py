@@ -51,6 +51,9 @@ _WRITE_SHARE = 1 / 60
 """Time between two writes, as a share of the time so far. Reports divide a run into parts."""
 _WATCHED_S, _WATCHED_SHARE = 15.0, 1 / 600
 """The same while a viewer watches the run: it shows what the processes did last."""
+_SPLIT_S = 4.0
+"""If a thread has stayed in one line for this time, what was before it is another slice: the last
+45 s of a run that is stuck must have almost nothing else."""
 _MOST_PROCESSES = 1024
 _HEAD_BYTES = 4096
 _CROWDED = 0.1
@@ -302,6 +305,9 @@ class StackSampler:
         del self._processes[process.name]
 
     def _add_lines(self, process: SampledProcess) -> None:
+        stay = process.stays.present
+        if time.monotonic() - stay.began_s >= _SPLIT_S:
+            self._add_slice(process, stay.began_s, times_in(stay.account))
         process.join()
         self._add_slice(process, time.monotonic(), process.waits.times())
 

@@ -21,8 +21,9 @@ __all__ = ["LongStays", "living_mains"]
 
 _LEAST_S = 45.0
 """A run is not called stuck if its threads have stayed for less time."""
-_AGAIN = 2.0
-"""After a positive answer, they must stay for this many times as long until the next one."""
+_SOON, _AGAIN = 1.25, 2.0
+"""After a positive answer, they must stay for this many times as long until the next one. The
+second answer comes soon: at the first one, other nodes may not have written yet that they wait."""
 _TAIL_BYTES = 1 << 16
 _MOST_BYTES = 1 << 20
 """If the file has grown by more, only its end is read: a thread that stays writes little."""
@@ -56,24 +57,29 @@ class LongStays:
         """Process id -> since when it has stayed in its line, and when this was written."""
         self._judged: dict[str, tuple[float, float]] = {}
         """The same at the last positive answer."""
+        self._times = _SOON
+        """How many times as long as then they must stay until the next one."""
 
     def have_grown(self) -> bool:
         """Return whether all processes have stayed in their lines for long.
 
-        After a positive answer, the next one follows if they have stayed for twice the time, or if
-        one of them has continued and stays again.
+        After a positive answer, the next one follows after a quarter of the time, and each further
+        one if they have stayed for twice the time. If one of them has continued and stays again,
+        this begins again.
         """
         self._read()
         if not self._stays or self._pids - set(self._stays):
             return False
         length_s = min(at_s - since_s for since_s, at_s in self._stays.values())
         least_s = _LEAST_S
-        if {pid: one[0] for pid, one in self._judged.items()} == {
+        is_same = {pid: one[0] for pid, one in self._judged.items()} == {
             pid: one[0] for pid, one in self._stays.items()
-        }:
-            least_s = _AGAIN * min(at_s - since_s for since_s, at_s in self._judged.values())
+        }
+        if is_same:
+            least_s = self._times * min(at_s - since_s for since_s, at_s in self._judged.values())
         if length_s < least_s:
             return False
+        self._times = _AGAIN if is_same else _SOON
         self._judged = dict(self._stays)
         return True
 

@@ -17,7 +17,7 @@ from textual.widgets import Input
 from teho.model.live import NodeNow
 from teho.show.top.frame import Frame, Source
 from teho.show.top.gpu import gpu_view
-from teho.show.top.head import head
+from teho.show.top.head import head, run_facts
 from teho.show.top.help import help_view
 from teho.show.top.job import JobLines
 from teho.show.top.node import GPU_COLUMNS, node_view
@@ -36,8 +36,9 @@ _ORDER_S = 5.0
 _PARTS = 4
 _AROUND = 3
 """Columns of the list that rows do not have: the cursor, and the bar that shows the position."""
-_HEAD_LINES = 3
-_SMALL_LINES = 12
+_HEAD_LINES = ((12, 1), (24, 3), (30, 4))
+_MOST_HEAD_LINES = 5
+"""Lines of a screen -> lines of the head if the screen has fewer."""
 _ALL = 1_000_000
 """More rows than any list has."""
 _ORDERS = (NODE_ORDERS, PROCESS_ORDERS)
@@ -141,7 +142,7 @@ class TopApp(App[None]):
 
     def _view(self, frame: Frame, width: int, height: int) -> View:
         if self._is_help:
-            return help_view(width, self._topics)
+            return help_view(width, self._topics, run_facts(frame))
         if frame.answer is not None:
             # Seldom needed, and large.
             from teho.show.top.accounted import accounted_view
@@ -299,7 +300,7 @@ class TopApp(App[None]):
         return GPU_COLUMNS if self._level == 1 and key.startswith("gpu ") else ()
 
     def on_resize(self, event: Resize) -> None:
-        """Draw for the new size. On a very small screen, the rows need the lines of the head."""
-        is_small = event.size.height < _SMALL_LINES
-        self.query_one("#head", Lines).styles.height = 1 if is_small else _HEAD_LINES
+        """Draw for the new size. On a small screen, the rows need the lines of the head."""
+        fitting = (lines for height, lines in _HEAD_LINES if event.size.height < height)
+        self.query_one("#head", Lines).styles.height = next(fitting, _MOST_HEAD_LINES)
         self.call_after_refresh(self._draw)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from rich.text import Text
 
 from teho.model.metric import METRICS, METRICS_BY_NAME
-from teho.show.text.flow import flow, words
-from teho.show.top.rows import Row, View
+from teho.show.text.flow import flow
+from teho.show.top.rows import Row, View, uncoloured
 
 __all__ = ["TERMS", "help_view"]
 
@@ -130,35 +130,43 @@ _LABEL = 29
 """Width of the column with the keys and the names."""
 
 
-def help_view(width: int, topics: Sequence[str] = ()) -> View:
+def help_view(
+    width: int, topics: Sequence[str] = (), facts: Iterable[tuple[str, str]] = ()
+) -> View:
     """Return the lines of the help.
 
     Args:
         width: columns of the terminal.
         topics: metrics whose help is first: those of the selected row or column.
+        facts: labels and values of the run, of which the head may have no room for all.
     """
     rows: list[Row] = []
     selected = [(_name(topic), METRICS_BY_NAME[topic].meaning) for topic in topics]
+    values = [(_label(metric.name), metric.meaning) for metric in METRICS]
     for title, texts in (
-        ("Selected", selected),
-        ("Keys", _KEYS),
-        ("Cells", _CELLS),
-        ("Values", [(_label(metric.name), metric.meaning) for metric in METRICS]),
+        ("Selected", _sentences(selected)),
+        ("This run", list(facts)),
+        ("Keys", _sentences(_KEYS)),
+        ("Cells", _sentences(_CELLS)),
+        ("Values", _sentences(values)),
     ):
         if texts:
             rows += [Row(Text(title, "bold")), *_entries(texts, width), Row(Text())]
     return View(Text("Help", "bold"), rows).cut(width)
 
 
+def _sentences(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(key, f"{text[:1].upper()}{text[1:].rstrip('.')}.") for key, text in texts]
+
+
 def _entries(texts: Iterable[tuple[str, str]], width: int) -> Iterable[Row]:
     is_wide = width >= 2 * _LABEL
     for key, text in texts:
-        sentence = f"{text[:1].upper()}{text[1:].rstrip('.')}."
         lead = Text(f"{key:<{_LABEL}}" if is_wide else f"{key}: ")
         if is_wide and len(key) >= _LABEL:  # a long name is on a line of its own
             yield Row(lead)
             lead = Text(" " * _LABEL)
-        yield from map(Row, flow(words(sentence), width, lead, hang=_LABEL if is_wide else 2))
+        yield from map(Row, flow(uncoloured(text), width, lead, hang=_LABEL if is_wide else 2))
 
 
 def _label(metric: str) -> str:

@@ -10,9 +10,11 @@ from rich.text import Text
 
 from teho.model.live import NOT_RECORDED, NodeNow, Way
 from teho.show.cells import quantity
+from teho.show.text.flow import words
 
 __all__ = [
     "DIM",
+    "MARK_STYLES",
     "NEW_S",
     "WARNING",
     "WAYS",
@@ -23,19 +25,34 @@ __all__ = [
     "cell",
     "cut",
     "percent",
+    "uncoloured",
     "ways",
 ]
 
 _COLORS = tuple(f"color({number})" for number in (160, 166, 130, 94, 100, 64, 28, 29, 30, 25))
 """From an idle GPU to a busy GPU. The digit in the cell says the same without colour. Colours of
-the table of 256 need half as many bytes as any colour. White can be read on all of these, and a bar
-of each of them can be seen on white and on black."""
+the table of 256 need half as many bytes as any colour. A bar of each of them can be seen on white
+and on black."""
 _REST = "color(242)"
-_ON_COLOR = "color(231)"
-_CELLS = tuple((str(place), f"bold {_ON_COLOR} on {color}") for place, color in enumerate(_COLORS))
+_WHITE, _BLACK = "color(231)", "color(16)"
+_BRIGHT = frozenset({"color(166)", "color(100)", "color(64)", "color(30)"})
+"""Colours on which only a black digit has enough contrast."""
+_CELLS = tuple(
+    (str(place), f"bold {_BLACK if color in _BRIGHT else _WHITE} on {color}")
+    for place, color in enumerate(_COLORS)
+)
 DIM = "dim"
-WARNING = "bold color(130)"
-"""Can be read on white and on black."""
+WARNING = "bold color(131)"
+"""Text in this colour can be read on white and on black. The yellow of most terminals cannot be
+read on white."""
+MARK_STYLES = {
+    "critical": "bold color(160)",
+    "warning": WARNING,
+    "remark": "bold color(30)",
+    "good": "bold color(28)",
+    "unknown": WARNING,
+}
+"""Severity of the verdict -> colour of its sign. The sentence has the terminal's own colour."""
 NEW_S = 2.5
 """Samples come each second; the age of a sample that is not older is not shown, because it would
 change the line at each tick."""
@@ -72,6 +89,11 @@ def cut(line: Text, width: int) -> Text:
     """Cut a line to a number of columns, in place."""
     line.truncate(width, overflow="ellipsis")
     return line
+
+
+def uncoloured(sentence: str) -> list[Text]:
+    """Cut a sentence into words. Commands do not have the colour that they have in a report."""
+    return [Text(word.plain) for word in words(sentence)]
 
 
 def cell(share: float) -> tuple[str, str]:
