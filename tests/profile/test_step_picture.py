@@ -142,12 +142,14 @@ def test_the_report_of_a_run_has_its_trace(teho, tmp_path: Path) -> None:
     trace = run / "traces" / "c1-1-0-abc123.json.gz"
     shutil.copy(path_of("conv"), trace)
     answer = json.loads(teho("report", run, "--format", "json").stdout)
-    (said,) = (one for one in answer["lists"] if one["key"] == "trace")
-    assert said["items"][0]["text"].startswith("The GPU was idle for 80 % of a step")
+    (own,) = (one for one in answer["findings"] if one["kind"] == "trace")
+    assert own["sentence"].startswith("The GPU was idle for 80 % of a step")
     assert answer["step"]["step"] == 7
     page = tmp_path / "page.html"
     assert teho("report", run, "-o", page).returncode == 0
     assert 'aria-label="GPU 0, computing over step 7' in page.read_text()
+    text = teho("report", run).stdout
+    assert "The GPU was idle for 80 % of a step" in " ".join(text.split())
     trace.write_bytes(trace.read_bytes()[:9000])
     damaged = json.loads(teho("report", run, "--format", "json").stdout)
     assert damaged["step"] is None

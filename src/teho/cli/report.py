@@ -19,7 +19,6 @@ from teho.errors import (
     InputError,
     RunNotFoundError,
     SchedulerError,
-    TehoError,
     UnconfiguredError,
 )
 from teho.store.owner import owner_of
@@ -96,10 +95,10 @@ def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> 
 
         output.write(f"{encode_js1(js1_of(loaded.summary))}\n")
         return
+    with hint_if_slow("reading the traces…"):
+        _ = loaded.profiled
     report = loaded.view_with(plots=output.form in {"html", "json"})
     report = _with_origin(loaded, report, is_text=output.form == "text")
-    if output.form in {"html", "json"}:
-        report = _with_trace(loaded, report)
     if run in _job_ids(loaded.run):
         report = _with_account(report, loaded.run, run)
     if output.form == "seff":
@@ -281,30 +280,6 @@ def _with_origin(loaded: LoadedRun, report: Report, *, is_text: bool) -> Report:
         ),
     )
     return msgspec.structs.replace(report, facts=(*report.facts, *facts))
-
-
-def _with_trace(loaded: LoadedRun, report: Report) -> Report:
-    """Add what the newest traces say, which findings agree with them, and the picture of a step."""
-    import msgspec
-
-    from teho.store.traces import newest_traces
-
-    paths = newest_traces(loaded.directory)
-    if not paths:
-        return report
-    from teho.profile.judge import shown_trace
-    from teho.profile.summary import read_traces
-    from teho.show.build.report.trace import trace_listing
-
-    try:
-        with hint_if_slow("reading the traces…"):
-            profiled = read_traces(paths, by_teho=True)
-    except TehoError as error:
-        return msgspec.structs.replace(report, notes=(*report.notes, f"{error}."))
-    listing = trace_listing(profiled, report.findings)
-    return msgspec.structs.replace(
-        report, lists=(*report.lists, listing), step=shown_trace(profiled.traces).picture
-    )
 
 
 def _job_ids(run: Run) -> set[str]:

@@ -192,7 +192,7 @@ class _Watcher:
 
         began_s = _cpu_s()
         try:
-            loaded = LoadedRun(self._directory, self._settings)
+            loaded = LoadedRun(self._directory, self._settings, traces=False)
             self._check_limit(loaded)
             self._check_hang(loaded)
             mains = living_mains(loaded.summary.program)

@@ -10,6 +10,7 @@ from teho.explain.policy import Policy, load_policy
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.run import Run, RunState
 from teho.model.summary import Summary
+from teho.model.trace import Profiled
 from teho.model.watched import WatchedProcess
 
 __all__ = ["Analysis"]
@@ -37,6 +38,11 @@ class Analysis:
     """Price and carbon emission of a kWh, each missing if it is not known."""
     processes: Sequence[WatchedProcess] = ()
     """What the probe recorded of Python processes."""
+    profiled: Profiled | None = None
+    """The newest traces of `teho profile`, with which the findings were compared; None: there are
+    none, or they cannot be read."""
+    trace_problem: str = ""
+    """Why the newest traces cannot be read; may be empty."""
 
     @property
     def hints(self) -> list[Finding]:

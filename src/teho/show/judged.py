@@ -87,8 +87,9 @@ def judge_of(thresholds: str) -> str:
 
 
 def _size_bytes(path: Path) -> int:
-    """Return the size of all samples of a recording."""
-    files = (file for folder in ("samples", "live", "probe") for file in path.glob(f"{folder}/*"))
+    """Return the size of what a report reads: samples, notes of the probe, and traces."""
+    folders = ("samples", "live", "probe", "traces")
+    files = (file for folder in folders for file in path.glob(f"{folder}/*"))
     with contextlib.suppress(OSError):
         return sum(file.stat().st_size for file in files)
     return _MOST_BYTES + 1

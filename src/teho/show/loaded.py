@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teho.config.settings import Settings, expanded, load_settings
-from teho.errors import InputError
+from teho.errors import InputError, TehoError
 from teho.model.document import Report
 from teho.model.finding import Abstention, Finding
 from teho.model.run import Run, RunState
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from teho.config.electricity import Electricity
     from teho.explain.analysis import Analysis
     from teho.explain.policy import Policy
+    from teho.model.trace import Profiled
     from teho.model.watched import WatchedProcess
 
 __all__ = ["LoadedRun"]
@@ -39,13 +40,22 @@ _READING = threading.RLock()
 class LoadedRun:
     """A recording. Teho computes each figure when you use it for the first time."""
 
-    def __init__(self, directory: Path, settings: Settings, run: Run | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Settings,
+        run: Run | None = None,
+        *,
+        traces: bool = True,
+    ) -> None:
         """Read a run's description.
 
         Args:
             directory: the recording.
             settings: the user's settings, for example for the thresholds.
             run: the description, if `run.json` may lack it because the disk was full.
+            traces: whether to read the traces of `teho profile`. This can take seconds and some
+                hundred MB of memory, too much beside a program that is still running.
 
         Raises:
             RecordingError: the recording cannot be read.
@@ -57,6 +67,9 @@ class LoadedRun:
         self.state: RunState = run_state(self.run, directory)
         """Whether the run was running, finished or interrupted when the description was read."""
         self._settings = settings
+        self._has_traces = traces
+        self.trace_problem = ""
+        """Why the newest traces cannot be read, as a sentence, when `profiled` was computed."""
         self.problems: list[str] = []
         """Sentences about files that could not be read when figures were computed."""
 
@@ -122,10 +135,32 @@ class LoadedRun:
             findings = without_future(findings)
         return findings, abstentions
 
-    @property
+    @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings of the rules, most important first."""
-        return self._judged[0]
+        """The findings of the rules, most important first, corrected by the newest traces."""
+        profiled = self.profiled
+        if profiled is None:
+            return self._judged[0]
+        from teho.show.build.report.trace import findings_with_trace
+
+        return findings_with_trace(profiled, self._judged[0], self.run.id)
+
+    @cached_property
+    def profiled(self) -> Profiled | None:
+        """What the newest traces of `teho profile` say; None: no trace, or it cannot be read."""
+        from teho.store.traces import newest_traces
+
+        paths = newest_traces(self.directory) if self._has_traces else []
+        if not paths:
+            return None
+        from teho.profile.summary import read_traces
+
+        try:
+            with _READING:
+                return read_traces(paths, by_teho=True)
+        except TehoError as error:
+            self.trace_problem = f"{error}."
+            return None
 
     @property
     def abstentions(self) -> tuple[Abstention, ...]:
@@ -140,12 +175,13 @@ class LoadedRun:
     @cached_property
     def analysis(self) -> Analysis:
         """The figures and findings of the run, from which its report is made."""
-        return self._analysed(self._judged)
+        return self._analysed(self.findings, self.abstentions)
 
-    def _analysed(self, judged: tuple[tuple[Finding, ...], tuple[Abstention, ...]]) -> Analysis:
+    def _analysed(
+        self, findings: tuple[Finding, ...], abstentions: tuple[Abstention, ...]
+    ) -> Analysis:
         from teho.explain.analysis import Analysis
 
-        findings, abstentions = judged
         return Analysis(
             self.run,
             self.state,
@@ -156,6 +192,8 @@ class LoadedRun:
             self.policy,
             self._electricity,
             self.processes,
+            self.profiled,
+            self.trace_problem,
         )
 
     def view_with(self, *, plots: bool) -> Report:
@@ -167,7 +205,7 @@ class LoadedRun:
         if len(self.summary.gpus) >= _MANY_GPUS and "_judged" not in vars(self):
             with _READING:  # also at the fork: no other thread may have it
                 judged = in_child(self._judge)
-                drawn = drawn_of(self._analysed(((), ())), plots=plots)
+                drawn = drawn_of(self._analysed((), ()), plots=plots)
                 self._judged = judged()
         return build_report(self.analysis, plots=plots, drawn=drawn)
 

@@ -11,6 +11,7 @@ from teho.explain.run_verdict import verdict_of
 from teho.explain.trial import without_expected
 from teho.model.document import Item, Listing, Report
 from teho.model.finding import Finding
+from teho.profile.figures import shown_trace
 from teho.show.build.report.bill import bill_facts, bill_if_job
 from teho.show.build.report.drawn import Drawn, drawn_of
 from teho.show.build.report.drivers import driver_table
@@ -40,6 +41,7 @@ def build_report(analysis: Analysis, *, plots: bool = True, drawn: Drawn | None 
     rooflines, unplaced = rooflines_of(run, summary, analysis.policy)
     billed = bill_if_job(run, summary)
     processes = analysis.processes
+    traced = analysis.profiled
     return Report(
         title=run.name or run.id,
         run_id=run.id,
@@ -69,11 +71,13 @@ def build_report(analysis: Analysis, *, plots: bool = True, drawn: Drawn | None 
             *notes_of(run, about_probe=False),
             *(billed.notes if billed else ()),
             *profiled_notes(processes),
+            *([analysis.trace_problem] if analysis.trace_problem else []),
         ),
         commands=tuple(profiled_commands(run.id, processes)),
         plots=drawn.plots,
         heat_map=drawn.heat_map,
         rooflines=rooflines_view(rooflines, len(summary.nodes)),
+        step=shown_trace(traced.traces).picture if traced else None,
         teho_version=__version__,
     )
 
