@@ -95,6 +95,15 @@ def evaluation(steps: int) -> None:
             model.train()
 
 
+def untold(steps: int) -> None:
+    """Teho cannot count these steps: there is no optimizer, and no call of `teho.step()`."""
+    model = a_model()
+    with torch.no_grad():
+        for number, (inputs, _) in enumerate(batches(steps), 1):
+            with marked(number):
+                model(inputs)
+
+
 def told(steps: int) -> None:
     import teho
 
@@ -300,6 +309,7 @@ LOOPS = (
     lbfgs, foreach, checkpoints, compiled, ddp, thread, one_per_layer, lightning,
     lightning_accumulation, trainer,
 )  # fmt: skip
+"""All but `untold`, whose steps cannot be counted."""
 NAMES = tuple(loop.__name__ for loop in LOOPS)
 
 if __name__ == "__main__":

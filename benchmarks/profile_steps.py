@@ -8,12 +8,17 @@ benchmark looks for these marks in the trace.
 
 *Outside of the window*: one process trains a model. In blocks of 40 steps, the probe has a plan
 whose window is far away, or it has none, in random order. The figure is the difference of the
-medians, in % of a step. *After the window* compares 40 steps before and after a window of 5 steps.
+medians, in % of a step. *After the window*: 40 steps after each of six windows of 5 steps, compared
+with the steps before the first window. A profiler that stays attached is in this figure. *The same
+without a window* are blocks of steps in the same order, before the first window.
 
 *In the window*: the median time of the steps in the window, divided by the median of the 40 steps
 before. All these times are CPU times of the process, because others use the machine too; with a
 GPU, they are times until the GPU has finished the step. The time to stop the profiler and to write
 the trace is in a line of its own: the program waits for it once.
+
+*The trace* is the file in the recording. The model "many kernels" has 48 layers, as many as large
+language models have: the number of operators decides the size of a trace.
 """
 
 from __future__ import annotations
@@ -36,7 +41,13 @@ SOURCES = HERE.parent / "src"
 LOOPS = HERE / "profile_loops.py"
 STEPS, FIRST, END = 30, 20, 25
 _MANY = 20_000
+_WINDOWS = 6
 MODELS = ("convolutions", "transformer", "small")
+MANY_KERNELS = "many kernels"
+_MARKS = {"accumulation": 4, "told_optimizer": 3, "lightning_accumulation": 2, "trainer": 2}
+"""Number of marks that a loop makes in each step; the other loops make one."""
+_VARIES = "lbfgs"
+"""The loop whose number of marks in a step depends on the data."""
 
 
 def teho(home: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -59,10 +70,33 @@ def very_steps(python: str, name: str) -> str:
             return f"{len(paths)} traces: {done.stderr.strip().splitlines()[-2:]}"
         names = re.findall(r'"name": "(loop step \d+|ProfilerStep#\d+)"',
                            gzip.decompress(paths[0].read_bytes()).decode())  # fmt: skip
-    wanted = set(range(FIRST, END))
-    own = {int(one.split()[-1]) for one in names if one.startswith("loop")}
-    marked = {int(one.split("#")[-1]) for one in names if one.startswith("Prof")}
-    return "" if own == marked == wanted else f"loop {sorted(own)}, marked {sorted(marked)}"
+    # A step that is in the trace twice, or in two halves, is wrong too.
+    own = sorted(int(one.split()[-1]) for one in names if one.startswith("loop"))
+    marked = sorted(int(one.split("#")[-1]) for one in names if one.startswith("Prof"))
+    if name == _VARIES:
+        own = sorted(set(own))
+    steps = list(range(FIRST, END))
+    wanted = sorted(steps * _MARKS.get(name, 1))
+    return "" if (own, marked) == (wanted, steps) else f"loop {own}, marked {marked}"
+
+
+def words_without_steps(python: str) -> str:
+    """Return what `teho profile` says about a loop without an optimizer and `teho.step()`."""
+    with tempfile.TemporaryDirectory() as home:
+        done = teho(home, "profile", "--steps", f"{FIRST}:{END}", "--",
+                    python, LOOPS, "untold", str(STEPS))  # fmt: skip
+    return " ".join(done.stderr.split())
+
+
+def recorded_mb(python: str, model: str) -> float:
+    """Return the size of the trace of 5 steps of a model, as `teho profile` stores it, in MB."""
+    with tempfile.TemporaryDirectory() as home:
+        done = teho(home, "profile", "--steps", f"{FIRST}:{END}", "--",
+                    python, __file__, "train", model)  # fmt: skip
+        paths = list(Path(home).glob("runs/*/traces/*.json.gz"))
+        if done.returncode or len(paths) != 1:
+            raise RuntimeError(f"{model}: {len(paths)} traces: {done.stderr}")
+        return paths[0].stat().st_size / 1e6
 
 
 def slowdown(python: str, model: str) -> dict[str, float]:
@@ -95,6 +129,7 @@ def main(python: str, names: list[str]) -> None:
         print(model)
         for what, value in slowdown(python, model).items():
             print(f"  {what:40} {value:10.3f}", flush=True)
+        print(f"  {'trace of 5 steps, MB':40} {recorded_mb(python, model):10.3f}", flush=True)
 
 
 # The program that is measured, run under `teho run` with the Python that has PyTorch.
@@ -117,6 +152,10 @@ def _model(name: str) -> tuple[Any, Any]:
     elif name == "small":
         # The smallest operators: the profiler's own time counts most.
         model, batch = nn.Sequential(*(nn.Linear(16, 16) for _ in range(60))), rand(4, 16)
+    elif name == MANY_KERNELS:
+        layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.0)
+        encoder = nn.TransformerEncoder(layer, 48, enable_nested_tensor=False)
+        model, batch = nn.Sequential(encoder, nn.Linear(64, 10)), rand(1, 16, 64)
     else:
         layer = nn.TransformerEncoderLayer(128, 4, 256, batch_first=True, dropout=0.0)
         encoder = nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
@@ -124,6 +163,19 @@ def _model(name: str) -> tuple[Any, Any]:
     model, batch = model.to(device), batch.to(device)
     model(batch)
     return model, batch
+
+
+def train(name: str) -> None:
+    """Make some steps, for the size of a trace."""
+    import torch
+
+    torch.set_num_threads(1)
+    model, batch = _model(name)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(STEPS):
+        model(batch).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 def measure(name: str) -> None:
@@ -175,21 +227,25 @@ def measure(name: str) -> None:
         per_step_s[block] = min(_steps_only_s(notes) for _ in range(9))
     plans._profiling = None
     median = {block: statistics.median(found) for block, found in blocks.items()}
-    # In the window, three times: the first start of the profiler is slower.
+    # The same blocks as below, but without a window: what the order of the blocks alone changes.
+    control: dict[str, list[float]] = {"before": [], "after": []}
+    for _ in range(_WINDOWS):
+        control["before"].append(statistics.median(steps(40)))
+        steps(20)
+        control["after"].append(statistics.median(steps(40)))
+    base_s = statistics.median([*control["before"], *control["after"]])
+    # In the windows: the first start of the profiler is slower.
     found: dict[str, list[float]] = {"in": [], "after": [], "wait": []}
-    size = 0
-    for number in range(6):
+    for number in range(_WINDOWS):
         before_s = statistics.median(steps(40))
         text = json.dumps({**plan, "id": f"w{number}", "count": 5})
         plans._profiling = Profiling(str(folder), notes, text)
         taken = steps(20)
         # The plan begins with the first step: two steps later, the profiler records.
         found["in"].append(statistics.median(taken[2:7]) / before_s)
-        path = next(folder.glob(f"trace-*-w{number}.json"))
-        size = len(gzip.compress(path.read_bytes(), 1))
         use = next(one for one in notes._profiled if one["profile"] == f"w{number}")
         found["wait"].append(use["stop_s"] + use["save_s"])
-        found["after"].append(statistics.median(steps(40)) / before_s)
+        found["after"].append(statistics.median(steps(40)) / base_s)
     usual_s = median["none"]
     print(json.dumps({
         "a step, ms": 1e3 * usual_s,
@@ -198,9 +254,12 @@ def measure(name: str) -> None:
         "outside of the window, %": 100 * (median["waiting"] / usual_s - 1),
         "the same without a plan, again, %": 100 * (median["again"] / usual_s - 1),
         "after the window, %": 100 * (statistics.median(found["after"]) - 1),
+        "after the fastest window, %": 100 * (min(found["after"]) - 1),
+        "after the slowest window, %": 100 * (max(found["after"]) - 1),
+        "the same without a window, %": 100
+        * (statistics.median(control["after"]) / statistics.median(control["before"]) - 1),
         "a step in the window, times": statistics.median(found["in"]),
         "stop and write, ms": 1e3 * statistics.median(found["wait"]),
-        "trace of 5 steps, gzip, MB": size / 1e6,
     }))  # fmt: skip
 
 
@@ -215,5 +274,7 @@ def _steps_only_s(notes: Any) -> float:
 if __name__ == "__main__":
     if sys.argv[1] == "measure":
         measure(sys.argv[2])
+    elif sys.argv[1] == "train":
+        train(sys.argv[2])
     else:
         main(sys.argv[1], sys.argv[2:])

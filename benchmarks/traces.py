@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from teho.errors import TehoError
 from teho.profile.device import cpu_of, shortest_delay, timeline
@@ -54,6 +55,7 @@ print(json.dumps({
     "span": float(temporal["kernel_time(us)"]),
     "overlap_percent": float(overlap.iloc[-1]),
     "kernels": float(kernels["sum (us)"].sum()),
+    "by_name": {name: float(us) for name, us in kernels.groupby("name")["sum (us)"].sum().items()},
     "s": time.monotonic() - imported,
     "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
 }))
@@ -90,7 +92,7 @@ def of_teho(path: Path) -> dict[str, float]:
     }
 
 
-def of_hta(python: str, path: Path) -> dict[str, float]:
+def of_hta(python: str, path: Path) -> dict[str, Any]:
     """Return HTA's figures.
 
     Raises:
@@ -102,12 +104,47 @@ def of_hta(python: str, path: Path) -> dict[str, float]:
     )  # fmt: skip
     if answer.returncode:
         raise RuntimeError(f"HTA, {path.name}: {answer.stderr.strip().splitlines()[-1]}")
-    found: dict[str, float] = json.loads(answer.stdout.strip().splitlines()[-1])
+    found: dict[str, Any] = json.loads(answer.stdout.strip().splitlines()[-1])
     return found
 
 
-def write_common(path: Path, to: Path) -> None:
-    """Copy a trace without the events that only one of the two counts as work of the GPU."""
+def kernels_of_teho(path: Path) -> dict[str, float]:
+    """Return the time of each kernel in µs, as `teho profile --format json` prints it.
+
+    Raises:
+        RuntimeError: Teho cannot read the trace.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "teho", "profile", str(path), "--format", "json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{path.name}: {done.stderr.strip()}")
+    kernels = json.loads(done.stdout)["traces"][0]["kernels"]
+    return {one["name"]: 1e6 * one["total_s"] for one in kernels}
+
+
+def largest_by_name(own: Mapping[str, float], peer: Mapping[str, float], span: float) -> float:
+    """Return the largest difference between the times of a kernel, in % of the time."""
+    # HTA may put its shortest kernels together, as "others".
+    names = set(peer) - {"others"} | (set() if "others" in peer else set(own))
+    apart = (abs(own.get(name, 0.0) - peer.get(name, 0.0)) for name in names)
+    return 100 * max(apart, default=0.0) / span
+
+
+class Removed(NamedTuple):
+    """What only one of the two tools counts as work of the GPU."""
+
+    without_launch: int
+    """Kernels and copies whose launch is not in the trace: HTA leaves them out."""
+    syncs: int
+    """Events `cuda_sync`, which HTA counts."""
+    on_cpu: int
+    """Operators on the CPU with an argument `stream`, which HTA counts."""
+
+
+def write_common(path: Path, to: Path) -> Removed:
+    """Copy a trace without what only one of the two counts as work, and count this."""
     with gzip.open(path) as file:
         trace = json.load(file)
     events = trace["traceEvents"]
@@ -116,17 +153,21 @@ def write_common(path: Path, to: Path) -> None:
         for event in events
         if event.get("cat") in _LAUNCHES and "correlation" in event.get("args", {})
     }
+    syncs = sum(event.get("cat") == "cuda_sync" for event in events)
     trace["traceEvents"] = [
         event
         for event in events
         if event.get("cat") != "cuda_sync"
         and (event.get("cat") not in _WORK or event["args"].get("correlation") in launched)
     ]
-    for event in trace["traceEvents"]:
+    left = trace["traceEvents"]
+    on_cpu = 0
+    for event in left:
         if event.get("cat") not in _WORK:
-            event.get("args", {}).pop("stream", None)
+            on_cpu += event.get("args", {}).pop("stream", None) is not None
     with gzip.open(to, "wt", encoding="utf-8", compresslevel=1) as file:
         json.dump(trace, file)
+    return Removed(len(events) - len(left) - syncs, syncs, on_cpu)
 
 
 def differences(own: Mapping[str, float], peer: Mapping[str, float]) -> dict[str, float]:
