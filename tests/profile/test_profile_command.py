@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import textwrap
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from teho.show.json.noun import render_noun, schema_of
 from teho.show.text.document import Detail, render_text
 
 GOLDEN = ROOT / "tests" / "data" / "show"
+RUNS = ROOT / "examples" / "learn" / "runs"
 CASES = {
     "conv": ["conv"],
     "conv-pageable-item": ["conv-pageable-item"],
@@ -232,3 +234,51 @@ def train_one_step(batch):
     assert ended.returncode == 0, ended.stderr
     (path,) = (tmp_path / "traces").glob("*.json")
     assert read_traces([path]).traces[0].step_count == 3
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Callable[[str], Path]:
+    """Return a recording of a program on a GPU, with a trace."""
+
+    def with_trace(name: str) -> Path:
+        run = tmp_path / "run"
+        shutil.copytree(RUNS / "20261122-100700-tiny-kernels-83zy", run)
+        (run / "traces").mkdir()
+        shutil.copy(path_of(name), run / "traces" / "c1-1-0-abc123.json.gz")
+        (notes,) = (run / "probe").iterdir()
+        use = {
+            "profile": "abc123", "rank": None, "framework": "torch", "steps": [5, 7],
+            "why": "", "file": "1-0-abc123.json", "began_s": 53730.0, "ended_s": 53731.0,
+        }  # fmt: skip
+        with notes.open("a") as file:
+            file.write(json.dumps(use) + "\n")
+        return run
+
+    return with_trace
+
+
+@pytest.mark.parametrize(
+    ("cluster", "words"),
+    [
+        ("narval", "GPU profilers need DISABLE_DCGM=1 in the environment of sbatch or salloc"),
+        (
+            "fir",
+            "Profiling of GPUs with DISABLE_DCGM=1, as on Narval and Rorqual, is not available",
+        ),
+        ("", "Ask the support of your cluster how a job can switch such a tool off."),
+    ],
+)
+def test_a_tool_that_keeps_the_gpu_is_named_as_the_cluster_does(
+    cluster: str, words: str, teho, recorded: Callable[[str], Path]
+) -> None:
+    """DCGM sets no variable: the trace only has no work of the GPU that the program used."""
+    done = teho("profile", recorded("conv-cpu"), env={"CC_CLUSTER": cluster, "COLUMNS": "300"})
+    assert "The program used a GPU, but the profiler recorded no work on it." in done.stdout
+    assert words in done.stdout
+    assert "nsys" not in done.stdout
+
+
+def test_the_cluster_says_what_its_profilers_need(teho, recorded: Callable[[str], Path]) -> None:
+    done = teho("profile", recorded("conv"), env={"CC_CLUSTER": "rorqual", "COLUMNS": "300"})
+    assert "teho profile --steps 5:8 --with range -- python train.py 66" in done.stdout
+    assert "GPU profilers need DISABLE_DCGM=1 in the environment of sbatch" in done.stdout

@@ -73,12 +73,14 @@ def test_plans() -> None:
     assert (window.window_s, window.after_s, window.most_s) == (90, 10, 90)
     assert json.loads(msgspec.json.encode(window))["with"] == ["stack", "shapes"]
     assert plan_of(**{**OPTIONS, "is_running": True}).count == 5
+    assert plan_of(**OPTIONS).window_s == 2
+    assert plan_of(**{**OPTIONS, "after": "1s"}).after_s == 1
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "does not say what to record"),
+        ({"is_running": True, "after": "1s"}, "--after works only with --window"),
         ({"steps": "2:3", "window": "1s"}, "cannot be used together"),
         ({"steps": "2:3", "after": "1s"}, "--after works only with --window"),
         ({"window": "1ms"}, "between 10ms and 10min"),
@@ -173,6 +175,18 @@ def test_the_slowest_and_the_median_rank() -> None:
     assert chosen_ranks(processes[:2]) == ()
 
 
+def test_the_ranks_of_jax() -> None:
+    def of(count: int) -> list[WatchedProcess]:
+        facts = ({"process_count": count, "process_index": rank} for rank in range(3))
+        return [
+            msgspec.structs.replace(process(50, pace=pace), libraries={"torch": {}, "jax": one})
+            for one, pace in zip(facts, (2.0, 1.0, 1.9), strict=True)
+        ]
+
+    assert chosen_ranks(of(3)) == (1, 2)
+    assert chosen_ranks(of(1)) == ()
+
+
 @given(value=st.integers(0, 2**63 - 1))
 def test_varints(value: int) -> None:
     encoded = varint(value)
@@ -249,20 +263,40 @@ def test_copies(tmp_path: Path, teho: Callable[..., subprocess.CompletedProcess[
     ]  # fmt: skip
 
 
-def test_commands_of_other_profilers(tmp_path: Path) -> None:
-    run = msgspec.convert(
-        {"format": 1, "id": "a", "command": ["python", "my train.py"], "host": "g1",
-         "started_at": "2026-11-26T10:00:00Z", "period_s": 1.0, "directory": "/",
-         "environment": {}, "versions": {}}, Run,
-    )  # fmt: skip
+@pytest.fixture
+def commands(tmp_path: Path) -> Callable[..., list[str]]:
+    """Return the commands of other profilers for a process with a trace."""
 
-    def commands(gpu: str) -> list[str]:
+    def of(
+        gpu: str, *, framework: str = "torch", steps: tuple[int, int] | None = (20, 24),
+        vendor: str = "", **facts: object,
+    ) -> list[str]:  # fmt: skip
         path = profile_traces.write(
             tmp_path, [profile_traces.step(20, 0, 9), profile_traces.kernel(1, 2, 5)],
             deviceProperties=[{"id": 0, "name": gpu}],
         )  # fmt: skip
-        return list(tool_commands(run, read_traces([path]), (20, 24)))
+        device = {"id": "GPU-1", "index": 0, "name": gpu, "vendor": vendor}
+        run = msgspec.convert(
+            {"format": 1, "id": "a", "command": ["python", "my train.py"], "host": "g1",
+             "started_at": "2026-11-26T10:00:00Z", "period_s": 1.0, "directory": "/",
+             "environment": {}, "versions": {},
+             "nodes": [{"name": "g1", "started_at": "2026-11-26T10:00:01Z", "started_s": 500.0,
+                        "period_s": 1.0, "devices": [device] if vendor else []}]}, Run,
+        )  # fmt: skip
+        process = WatchedProcess(
+            node="g1", pid=1, python="3.11", began_s=501.0, until_s=530.0, stacks=(),
+            libraries={framework: facts},
+        )  # fmt: skip
+        use = ProfilerUse(
+            profile="abc123", framework=framework, steps=steps, file="x", began_s=511.5,
+            ended_s=513.4,
+        )  # fmt: skip
+        return list(tool_commands(run, read_traces([path]), [(process, use)]))
 
+    return of
+
+
+def test_commands_of_other_profilers(commands: Callable[..., list[str]]) -> None:
     systems, compute = commands("NVIDIA H200")
     assert "--capture-range=cudaProfilerApi" in systems
     assert "teho profile --steps 20:25 --with range -- python 'my train.py'`" in systems
@@ -273,12 +307,40 @@ def test_commands_of_other_profilers(tmp_path: Path) -> None:
     assert commands("") == []
 
 
+def test_the_vendor_without_its_name(commands: Callable[..., list[str]]) -> None:
+    by_build = commands("A100-SXM4-80GB", cuda="12.4")
+    assert by_build == commands("A100-SXM4-80GB", vendor="nvidia") == commands("NVIDIA A100")
+    (amd,) = commands("gfx90a", hip="6.2")
+    assert amd.startswith("rocprofv3: ")
+    assert commands("gfx90a", vendor="amd") == [amd]
+
+
+@pytest.mark.parametrize(
+    ("framework", "steps"),
+    [("jax", None), ("jax", (20, 24)), ("tensorflow", (20, 24)), ("torch", None)],
+)
+def test_commands_for_a_length_of_time(
+    commands: Callable[..., list[str]], framework: str, steps: tuple[int, int] | None
+) -> None:
+    """Of JAX and TensorFlow too, whose steps Teho cannot mark for another tool."""
+    # The recording began 12.5 s after the start of the run, and took 1.9 s.
+    (nvidia,) = commands("NVIDIA H200", framework=framework, steps=steps)
+    assert nvidia == (
+        "Nsight Systems: `nsys profile --trace=cuda,nvtx,osrt --delay=12 --duration=3 --kill=none "
+        "-o steps python 'my train.py'`"
+    )
+    (amd,) = commands("AMD Instinct MI250X", framework=framework, steps=steps)
+    assert amd == (
+        "rocprofv3: `rocprofv3 --runtime-trace --collection-period 12:3:1 --output-format pftrace "
+        "--output-directory steps -- python 'my train.py'`"
+    )
+
+
 def test_what_does_not_fit_is_one_line(teho, tmp_path: Path, home: Path) -> None:
     trace = profile_traces.path_of("conv")
     for words, said in (
         (["--steps", "20:25", trace], "--steps has no effect on the trace"),
         (["nothing"], "'nothing' is not a file, and no run is recorded"),
-        (["--", "true"], "does not say what to record"),
         (["--steps", "20:25", "--"], "Missing COMMAND after '--'."),
         (["a", "--steps", "20:25", "--", "true"], "'a' before `--`"),
         (["--steps", "20:25", "--with", "nsys", "--", "true"], "there is no nsys on the PATH"),
@@ -402,20 +464,32 @@ def test_marks_for_rocprofv3(is_loaded: bool, tmp_path: Path) -> None:
     ]) if is_loaded else [])  # fmt: skip
 
 
-def test_this_command_under_rocprofv3(teho, tmp_path: Path) -> None:
-    """rocprofv3 gets its own options, and this command with `--with range` after `--`."""
-    tool = tmp_path / "rocprofv3"
+@pytest.mark.parametrize("word", ["nsys", "rocprof"])
+def test_this_command_under_another_profiler(word: str, teho, tmp_path: Path) -> None:
+    """The tool gets its own options, and this command with `--with range`."""
+    program = {"nsys": "nsys", "rocprof": "rocprofv3"}[word]
+    tool = tmp_path / program
     tool.write_text('#!/bin/sh\nfor word; do echo "$word"; done\n')
     tool.chmod(0o755)
     done = teho(
-        "profile", "--steps", "20:25", "--with", "rocprof", "--", "python", "a b.py",
+        "profile", "--steps", "20:25", "--with", word, "--", "python", "a b.py",
         env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
     )  # fmt: skip
     words = done.stdout.splitlines()
-    name = words[words.index("--output-directory") + 1]
-    assert done.stderr == f"teho: rocprofv3 writes the folder {name}\n"
-    assert words[:3] == ["--runtime-trace", "--selected-regions", "--output-format"]
-    rest = words[words.index("--") + 1 :]
+    if word == "nsys":
+        name = words[words.index("-o") + 1]
+        written = f"{name}.nsys-rep"
+        assert words[:4] == [
+            "profile", "--trace=cuda,nvtx,osrt", "--capture-range=cudaProfilerApi",
+            "--capture-range-end=stop",
+        ]  # fmt: skip
+        rest = words[6:]
+    else:
+        name = words[words.index("--output-directory") + 1]
+        written = f"the folder {name}"
+        assert words[:3] == ["--runtime-trace", "--selected-regions", "--output-format"]
+        rest = words[words.index("--") + 1 :]
+    assert done.stderr == f"teho: {program} writes {written}\n"
     place = rest.index("profile")
     assert rest[place:] == [
         "profile", "--steps", "20:25", "--with", "range", "--", "python", "a b.py"

@@ -192,10 +192,12 @@ def _without_gpu(uses: Sequence[tuple[WatchedProcess, ProfilerUse]]) -> str:
     ]
     if all(device.startswith("cpu") for device in devices):
         return "The program did not use a GPU during this time."
+    advice = " ".join(_notes_of_cluster()) or (
+        "Ask the support of your cluster how a job can switch such a tool off."
+    )
     return (
         "The program used a GPU, but the profiler recorded no work on it. Another tool may use the "
-        "GPU's interface for profilers: on some clusters, `DISABLE_DCGM=1 sbatch …` switches "
-        "such a tool off."
+        f"GPU's interface for profilers. {advice}"
     )
 
 
@@ -220,13 +222,12 @@ def _tools(
     from teho.profile.hand_over import tool_commands
     from teho.store.read import read_run
 
-    steps = next((use.steps for _, use in uses if use.steps), None)
-    commands = list(tool_commands(read_run(directory), profiled, steps)) if steps else []
+    commands = list(tool_commands(read_run(directory), profiled, uses))
     return [*commands, *_notes_of_cluster()] if commands else []
 
 
 def _notes_of_cluster() -> list[str]:
-    """Return what this machine's cluster requires of profilers."""
+    """Return what this machine's cluster requires of profilers, or that it does not allow them."""
     from teho.cli.here import cluster_here
 
     cluster = cluster_here()

@@ -7,11 +7,14 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
+from math import ceil
 from pathlib import Path
 
 from teho.errors import InputError
+from teho.model.profiling import ProfilerUse
 from teho.model.run import Run
 from teho.model.trace import Profiled
+from teho.model.watched import WatchedProcess
 from teho.process.listen import user_at_host
 from teho.store.traces import base_name, plan_of_trace
 
@@ -28,6 +31,9 @@ _PERFETTO = "ui.perfetto.dev"
 _PORT = 6006
 """Port on which TensorBoard answers."""
 _CHUNK_BYTES = 1 << 20
+_NSYS_TRACE = "--trace=cuda,nvtx,osrt"
+_NAMES = {"nvidia": ("NVIDIA", "Tesla"), "amd": ("AMD", "Instinct")}
+"""Words in the names of GPUs, by vendor."""
 
 
 def copy_traces(traces: Sequence[Path], to: Path) -> Iterator[str]:
@@ -120,27 +126,85 @@ def tensorboard_commands(run_id: str) -> tuple[str, str, str]:
     return f"teho profile {run_id} --trace-to logs", _tensorboard("logs"), _forwarding()
 
 
-def tool_commands(run: Run, profiled: Profiled, steps: tuple[int, int]) -> Iterator[str]:
+def tool_commands(
+    run: Run, profiled: Profiled, uses: Sequence[tuple[WatchedProcess, ProfilerUse]]
+) -> Iterator[str]:
     """Yield the commands with which the vendors' profilers record the same steps.
+
+    Teho can mark steps only for PyTorch. For JAX and TensorFlow, and if a length of time was
+    recorded, the commands record the same time after the start of the program.
 
     Args:
         run: the run of the traces.
         profiled: the traces, with the names of the GPUs.
-        steps: first and last step.
+        uses: the processes that have traces.
     """
-    names = " ".join(device.name for device in profiled.devices)
+    if not uses or not profiled.devices:
+        return
+    vendor = _vendor_of(run, profiled, [process for process, _ in uses])
     program = shlex.join(run.command)
+    steps = next((use.steps for _, use in uses if use.steps and use.framework == "torch"), None)
+    if steps is None:
+        yield from _timed_commands(vendor, program, _recorded_time(run, *uses[0]))
+        return
     first, last = steps
     marked = f"teho profile --steps {first}:{last + 1} --with range -- {program}"
-    if "NVIDIA" in names or "Tesla" in names:
+    if vendor == "nvidia":
         one = f"teho profile --steps {first}:{first + 1} --with range -- {program}"
         yield f"Nsight Systems: `nsys {shlex.join(nsys_options('steps'))} {marked}`"
         yield (
             "Nsight Compute, for one step: `ncu --profile-from-start off --target-processes all "
             f"-o step {one}`"
         )
-    elif "AMD" in names or "Instinct" in names:
+    elif vendor == "amd":
         yield f"rocprofv3: `rocprofv3 {shlex.join(rocprof_options('steps'))} -- {marked}`"
+
+
+def _timed_commands(vendor: str, program: str, time: tuple[int, int] | None) -> Iterator[str]:
+    """Yield the commands that record a time, as s after the start and a duration in s."""
+    if time is None:
+        return
+    delay_s, duration_s = time
+    if vendor == "nvidia":
+        # Without `--kill`, nsys ends the program at the end of the time.
+        yield (
+            f"Nsight Systems: `nsys profile {_NSYS_TRACE} --delay={delay_s} "
+            f"--duration={duration_s} --kill=none -o steps {program}`"
+        )
+    elif vendor == "amd":
+        yield (
+            f"rocprofv3: `rocprofv3 --runtime-trace --collection-period {delay_s}:{duration_s}:1 "
+            f"{shlex.join(_rocprof_output('steps'))} -- {program}`"
+        )
+
+
+def _recorded_time(run: Run, process: WatchedProcess, use: ProfilerUse) -> tuple[int, int] | None:
+    """Return when a trace was recorded, in s after the start of the program, and for how long.
+
+    None: the clocks of the process and of the run cannot be compared.
+    """
+    node = next((one for one in run.nodes if one.name == process.node), None)
+    if node is None or node.started_s is None:
+        return None
+    after_s = use.began_s - node.started_s + (node.started_at - run.started_at).total_seconds()
+    delay_s = max(0, int(after_s))
+    return delay_s, max(1, ceil(after_s + use.ended_s - use.began_s) - delay_s)
+
+
+def _vendor_of(run: Run, profiled: Profiled, processes: Sequence[WatchedProcess]) -> str:
+    """Return `nvidia` or `amd`; empty if neither the framework nor the recorder knows it."""
+    for process in processes:
+        torch = process.libraries.get("torch", {})
+        if torch.get("hip"):
+            return "amd"
+        if torch.get("cuda"):
+            return "nvidia"
+    vendors = {device.vendor for node in run.nodes for device in node.devices}
+    if len(vendors) == 1:
+        return vendors.pop()
+    names = " ".join(device.name for device in profiled.devices)
+    found = (vendor for vendor, words in _NAMES.items() if any(word in names for word in words))
+    return next(found, "")
 
 
 def nsys_options(name: str) -> list[str]:
@@ -150,7 +214,7 @@ def nsys_options(name: str) -> list[str]:
         name: of the file, without its ending.
     """
     return [
-        "profile", "--trace=cuda,nvtx,osrt", "--capture-range=cudaProfilerApi",
+        "profile", _NSYS_TRACE, "--capture-range=cudaProfilerApi",
         "--capture-range-end=stop", "-o", name,
     ]  # fmt: skip
 
@@ -164,6 +228,9 @@ def rocprof_options(name: str) -> list[str]:
         name: of the folder.
     """
     return [
-        "--runtime-trace", "--selected-regions", "--output-format", "pftrace",
-        "--output-directory", name,
+        "--runtime-trace", "--selected-regions", *_rocprof_output(name),
     ]  # fmt: skip
+
+
+def _rocprof_output(name: str) -> list[str]:
+    return ["--output-format", "pftrace", "--output-directory", name]
