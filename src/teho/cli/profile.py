@@ -49,7 +49,8 @@ _recording_options = together(
            "to 24. For a run that is still running, you can also give only a number: Teho records "
            "this number of steps.",
            unset="5, for a run that is still running"),
-    option("--window TIME", "Record this length of time, instead of steps.", unset="none"),
+    option("--window TIME", "Record this length of time, instead of steps.",
+           unset="2s, for a COMMAND without --steps"),
     option("--after TIME", "With --window, begin to record this long after the program has "
            "imported the framework.",
            unset="10s, or 0s for a run that is still running"),

@@ -27,6 +27,7 @@ _STEPS = lazy_pattern(r"(\d{1,12}):(\d{1,12})", re.ASCII)
 _COUNT = lazy_pattern(r"\d{1,6}", re.ASCII)
 _RANKS = lazy_pattern(r"\d{1,7}(,\d{1,7})*", re.ASCII)
 _DEFAULT_COUNT = 5
+_DEFAULT_WINDOW = "2s"
 _MOST_STEPS = 10_000
 _LONGEST_WINDOW_S = 600.0
 
@@ -117,7 +118,8 @@ def plan_of(
         ranks: which ranks.
         max_time: the longest time to record.
         max_size: the largest trace.
-        is_running: whether the program runs already: then steps are optional, and may be a number.
+        is_running: whether the program runs already: then the default are steps, and not a
+            window, and the steps may be a number.
 
     Raises:
         InputError: an option is not as expected.
@@ -125,6 +127,8 @@ def plan_of(
     """
     from teho.model.profiling import ProfilerPlan
 
+    if steps is None and window is None and not is_running:
+        window = _DEFAULT_WINDOW
     if steps is not None and window is not None:
         raise InputError("--steps cannot be used together with --window", "one of them")
     if after is not None and window is None:
@@ -140,13 +144,8 @@ def plan_of(
             count = read
         else:
             first, last = read
-    elif is_running:
-        count = _DEFAULT_COUNT
     else:
-        raise InputError(
-            "`teho profile -- COMMAND` does not say what to record",
-            "steps such as `--steps 20:25`, or a length of time such as `--window 2s`",
-        )
+        count = _DEFAULT_COUNT
     return ProfilerPlan(
         id=secrets.token_hex(3),
         first=first,
