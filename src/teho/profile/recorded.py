@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from teho.errors import InputError
@@ -222,7 +222,16 @@ def chosen_ranks(processes: Sequence[WatchedProcess]) -> tuple[int, ...]:
 def _paces(processes: Sequence[WatchedProcess]) -> Iterator[tuple[float, int]]:
     """Yield the steps per second and the rank of each process that has both."""
     for process in processes:
-        rank = process.libraries.get("torch", {}).get("rank")
+        found = (_rank_in(facts) for facts in process.libraries.values())
+        rank = next((one for one in found if one is not None), None)
         pace = process.progress[-1].steps_per_s if process.progress else None
         if isinstance(rank, int) and pace:
             yield pace, rank
+
+
+def _rank_in(facts: Mapping[str, object]) -> object:
+    """Return the rank that a library reports; JAX calls it the index of the process."""
+    if "rank" in facts:
+        return facts["rank"]
+    # A program on several PyTorch ranks may use JAX in each of them alone.
+    return facts.get("process_index") if facts.get("process_count") != 1 else None

@@ -131,4 +131,5 @@ def _how() -> dict[str, Any]:
         found["device_count"] = module.device_count()
         found["local_device_count"] = module.local_device_count()
         found["process_count"] = module.process_count()
+        found["process_index"] = module.process_index()
     return found
