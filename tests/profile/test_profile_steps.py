@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -173,7 +174,7 @@ def test_a_program_that_ends_in_the_window(
 
 
 SITUATIONS = """
-import json
+import json, resource, types
 from torch.autograd import profiler as module
 
 def plan(name, **changes):
@@ -226,6 +227,47 @@ kind.add_metadata_json, keep = fail, kind.add_metadata_json
 train(6)
 kind.add_metadata_json = keep
 ended()
+def failing(name, attribute, place=kind):
+    keep = getattr(place, attribute)
+    plan(name, count=2)
+    setattr(place, attribute, fail)
+    train(6)
+    setattr(place, attribute, keep)
+    ended()
+failing("prepares", "prepare_trace")
+failing("starts", "start_trace")
+failing("exports", "export_chrome_trace")
+keep, os.statvfs = os.statvfs, lambda _: types.SimpleNamespace(f_bavail=1, f_frsize=4096)
+plan("disk", count=2); train(6); ended()
+os.statvfs = keep
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+plan("written", count=2)
+train(3)
+resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))  # as on a full disk
+train(3)
+resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+ended()
+probe = sys.modules["_teho_probe.profiling"]
+used = iter([1, 1, 1 << 40])
+keep, probe.used_bytes = probe.used_bytes, lambda: next(used, 1 << 40)
+plan("events", count=50); train(30, then=lambda _: time.sleep(0.02)); ended()
+probe.used_bytes = keep
+def used_mb(): return int(open("/proc/self/statm").read().split()[1]) * 4096 / 1e6
+def fork(number):
+    # A child such as a worker of a data loader must not record for ever.
+    if number == 3:
+        if os.fork() == 0:
+            try:
+                assert (module._prepare_profiler, module._enable_profiler) == ORIGINALS
+                train(2)
+                x, before = torch.rand(4, 8), used_mb()
+                for _ in range(20_000): x = x + 1
+                assert used_mb() < before + 8, used_mb() - before
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.wait()[1] == 0
+plan("forks", count=3); train(7, then=fork); ended()
 plan("again", count=2); train(6); ended()
 def work():
     until = time.monotonic() + 3
@@ -252,22 +294,26 @@ def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
     assert [one for one in lines if one.startswith("profiler_")] == [
         "profiler_start", "profiler_stop"
     ] * 4  # fmt: skip
-    assert [one.partition(" was")[0] for one in lines if not one.startswith("profiler_")] in (
-        ["Memory block of unknown size"], [],
-    )  # fmt: skip
-    process, worker = probed.watched()
-    assert [use.why for use in worker.profiled] == []
+    # PyTorch's own words, if its start fails, are the only others.
+    others = {re.split(" was| called", one)[0] for one in lines if not one.startswith("profiler_")}
+    assert others <= {"Memory block of unknown size", "disableProfiler"}
+    process, child, worker = probed.watched()
+    assert child.profiled == worker.profiled == ()
     situations: dict[str, ProfilerUse] = {use.profile: use for use in process.profiled}
     whys = {name: use.why for name, use in situations.items()}
     assert whys == {
         "plain": "", "memory": "", "passed": "passed", "size": "size", "time": "time",
         "rank": "accepted", "own": "own", "displaced": "displaced", "warm": "displaced",
-        "legacy": "displaced", "fails": "error", "again": "", "window": "",
+        "legacy": "displaced", "fails": "error", "prepares": "error", "starts": "error",
+        "exports": "error", "disk": "disk", "written": "written", "events": "memory",
+        "forks": "", "again": "", "window": "",
     }  # fmt: skip
-    assert "on purpose" in situations["fails"].detail
+    for name in ("fails", "prepares", "starts", "exports"):
+        assert "on purpose" in situations[name].detail
+    assert situations["disk"].detail == "4096"
     assert situations["displaced"].in_step == situations["displaced"].steps[1] + 1
     traces = {name: probed.spool / use.file for name, use in situations.items() if use.file}
-    assert set(traces) == {"plain", "memory", "time", "again", "window"}
+    assert set(traces) == {"plain", "memory", "time", "events", "forks", "again", "window"}
     assert sorted(probed.spool.glob("trace-*")) == sorted(traces.values())
     loaded = {name: load(path) for name, path in traces.items()}
     for name in ("plain", "memory", "again"):
@@ -281,6 +327,8 @@ def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
         assert bool(trace.memory) is has_memory
     assert b"Input Dims" in traces["memory"].read_bytes()
     assert b"Input Dims" not in traces["plain"].read_bytes()
+    assert loop_steps(loaded["forks"]) == [3, 4, 5]  # and none of the child
+    assert situations["events"].steps[1] - situations["events"].steps[0] < 28
     # Two of three steps of the limit are enough: the machine may be slow.
     assert 0 < situations["time"].steps[1] - situations["time"].steps[0] < 28
     assert situations["window"].steps is None
@@ -299,15 +347,26 @@ distributed.destroy_process_group()
 )
 
 
-@pytest.fixture
-def ranks(tmp_path: Path) -> Path:
-    """Return a program of two ranks."""
+PACED = RANKS.replace("world_size=2", "world_size=3").replace(
+    "train(12)",
+    "rank = distributed.get_rank()\n"
+    "train(10**6, then=lambda _: time.sleep((0.02, 0.06, 0.2)[rank]))",
+)
+"""The ranks exchange nothing, so each has its own pace."""
+
+
+def with_free_port(program: str, path: Path) -> Path:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    path = tmp_path / "ranks.py"
-    path.write_text(RANKS.replace("FREE", str(port)))
+    path.write_text(program.replace("FREE", str(port)))
     return path
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Path:
+    """Return a program of two ranks."""
+    return with_free_port(RANKS, tmp_path / "ranks.py")
 
 
 @RUNS
@@ -329,12 +388,46 @@ def test_only_rank_0_of_a_step_is_recorded(torch_python: Path, ranks: Path, home
 
 
 @RUNS
+def test_the_slowest_and_the_median_rank_of_a_run(
+    teho: Call, torch_python: Path, tmp_path: Path, home: Path
+) -> None:
+    path = with_free_port(PACED, tmp_path / "paced.py")
+    tasks = [
+        subprocess.Popen(
+            [*TEHO, "run", "--quiet", "--every", "200ms", "--", torch_python, path],
+            env=step_environment(home, rank, nodes=1, per_node=3), text=True,
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        )
+        for rank in range(3)
+    ]  # fmt: skip
+
+    def stepping() -> int:
+        noted = [one.read_bytes() for one in home.glob("runs/*/probe/*.jsonl")]
+        return sum(b'"steps"' in one and b'"rank"' in one for one in noted)
+
+    try:
+        wait_for(lambda: stepping() == 3, 120)
+        done = teho("profile", "last", "--steps", "3", "-o", home / "a.json")
+        assert done.returncode == 0, done.stderr
+        assert "recording the slowest rank, 2, and the median rank, 1" in done.stderr
+        traces = json.loads((home / "a.json").read_bytes())["traces"]
+        assert [(one["rank"], one["step_count"]) for one in traces] == [(1, 3), (2, 3)]
+    finally:
+        for task in tasks:
+            task.send_signal(signal.SIGTERM)
+        codes, said = wait(tasks)
+    assert codes == [-signal.SIGTERM] * 3, said
+    assert len(traces_of(home)) == 2
+
+
+@RUNS
 def test_a_run_that_continues_and_then_is_killed(
     teho: Call, torch_python: Path, program: Callable[[str], Path], home: Path
 ) -> None:
     path = program("train(10**6, then=lambda _: time.sleep(0.02))")
     with subprocess.Popen(
         [*TEHO, "run", "--quiet", "--every", "200ms", "--", torch_python, path],
+        env={**os.environ, "SLURM_JOB_ID": "4711"},
         stderr=subprocess.PIPE,
     ) as running:
         try:
@@ -342,10 +435,14 @@ def test_a_run_that_continues_and_then_is_killed(
             wait_for(lambda: b'"steps"' in b"".join(
                 one.read_bytes() for one in home.glob("runs/*/probe/*.jsonl")
             ), 60)  # fmt: skip
-            done = teho("profile", "last", "--steps", "3", "-o", home / "a.json")
+            done = teho("profile", "4711", "--steps", "3", "-o", home / "a.json")
             assert done.returncode == 0, done.stderr
             answer = json.loads((home / "a.json").read_bytes())
             assert answer["traces"][0]["step_count"] == 3
+            window = teho("profile", "4711", "--window", "200ms", "-o", home / "b.json")
+            assert window.returncode == 0, window.stderr
+            (trace,) = json.loads((home / "b.json").read_bytes())["traces"]
+            assert 0.1 < trace["step_s"] * max(trace["step_count"], 1) < 5
             late = teho("profile", "last", "--steps", "2:4")
             assert late.returncode == 2
             assert "step 2 was over when the profiler could start" in late.stderr
@@ -356,3 +453,23 @@ def test_a_run_that_continues_and_then_is_killed(
     assert teho("profile", "last", "--steps", "3").returncode == 2
     assert "The trace has no work of a GPU." in teho("profile", "last").stdout
     assert not Path(spool_of(str(running.pid))).exists()
+
+
+@RUNS
+def test_a_length_of_time(
+    teho: Call, torch_python: Path, program: Callable[[str], Path], home: Path
+) -> None:
+    path = program(
+        "until = time.monotonic() + float(sys.argv[1])\n"
+        "while time.monotonic() < until: train(1); time.sleep(0.01)"
+    )
+    words = ("--window", "200ms", "--after", "0s", "--", torch_python, path, "4")
+    done = teho("profile", *words)
+    assert done.returncode == 0, done.stderr
+    (trace,) = read_traces(traces_of(home)).traces
+    assert 0.1 < trace.step_s * max(trace.step_count, 1) < 5
+    # Without options: 2 s, when 10 s have passed. This program has ended by then.
+    early = teho("profile", "--", torch_python, path, "0", env={"COLUMNS": "200"})
+    assert early.returncode == 0
+    assert "the program ended before the time to record" in early.stderr
+    assert "`--after 0s` begins to record as soon as PyTorch is imported" in early.stderr

@@ -81,8 +81,8 @@ class RangeTracer:
         if self.is_active:
             self.stop([])
 
-    def unguard(self) -> None:
-        """Do nothing: no function was replaced."""
+    def forked(self) -> None:
+        """Do nothing in a forked child: no function was replaced."""
 
     def release(self) -> None:
         """Do nothing: there are no events."""

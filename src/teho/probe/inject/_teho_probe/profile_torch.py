@@ -89,10 +89,12 @@ class TorchTracer:
         )
         self._guard()
         self._silence()
-        self._own(self._profile.prepare_trace)
-        if self._level is not None:
-            os.environ.pop(_LEVEL_VARIABLE, None)
-            self._level.value = _SILENT
+        try:
+            self._own(self._profile.prepare_trace)
+        finally:  # the program's environment stays as it was, whatever goes wrong
+            if self._level is not None:
+                os.environ.pop(_LEVEL_VARIABLE, None)
+                self._level.value = _SILENT
 
     def _silence(self) -> None:
         """Let Kineto print nothing until the end: its lines would be in the program's output.
@@ -217,6 +219,17 @@ class TorchTracer:
             return original(*args, **kwargs)
 
         return call
+
+    def forked(self) -> None:
+        """Stop recording in a forked child, which has the callbacks of its parent.
+
+        Otherwise each operator of the child would fill its memory, about 1 kB each. Kineto itself
+        is not touched: its threads do not exist in the child.
+        """
+        self.unguard()
+        clear = getattr(self._torch._C._autograd, "_clear_callbacks", None)
+        if clear is not None:
+            clear()
 
     def unguard(self) -> None:
         """Put the functions of PyTorch back."""

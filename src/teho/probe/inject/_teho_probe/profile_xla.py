@@ -115,6 +115,10 @@ class _Tracer:
         """Put the lock of the framework back."""
         self._guard.remove()
 
+    def forked(self) -> None:
+        """Put the lock of the framework back in a forked child, which does not record."""
+        self.unguard()
+
     def release(self) -> None:
         """Stop, if the trace was not written."""
         self._end("")

@@ -180,7 +180,7 @@ class Profiling:
         self._count = 0
         if self._phase in (_WARM, _RECORDING):
             self._phase = _DONE
-            self._tracer.unguard()
+            self._tracer.forked()
 
     # ---- steps ----
 
@@ -408,9 +408,12 @@ class Profiling:
             size = os.stat(path + ".part").st_size
             if size <= most:
                 os.replace(path + ".part", path + self._tracer.ending)
+        except OSError:  # the profiler may leave no file at all
+            raise Obstacle("written") from None
         finally:
-            if os.path.exists(path + ".part"):
-                os.unlink(path + ".part")
+            for left in (path + ".part", path + ".part.tmp"):  # Kineto's own file has `.tmp`
+                if os.path.exists(left):
+                    os.unlink(left)
         if size > most:
             raise Obstacle("size:%d" % size)
         return name + self._tracer.ending, size
