@@ -511,3 +511,20 @@ def test_another_tool_keeps_the_gpu(tmp_path: Path) -> None:
     (process,) = probed.watched()
     (use,) = process.profiled
     assert (use.why, use.detail) == ("tool", "the tool in CUDA_INJECTION64_PATH")
+
+
+def test_a_framework_that_is_still_being_imported_is_not_started(tmp_path: Path) -> None:
+    probed = Probed(tmp_path)
+    code = """
+        import sys, types
+        torch = types.ModuleType("torch")
+        torch.__spec__ = types.SimpleNamespace(_initializing=True)
+        sys.modules["torch"] = torch
+        sys.modules["torch.autograd.profiler"] = types.ModuleType("profiler")
+        from _teho_probe.surroundings import framework_of
+        notes = sys.modules["_teho_probe"].NOTES
+        print(framework_of(notes))
+        torch.__spec__._initializing = False
+        print(framework_of(notes).__name__)
+        """
+    assert probed.run(code).stdout == b"None\nTorchTracer\n"

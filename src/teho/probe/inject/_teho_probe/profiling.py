@@ -35,6 +35,7 @@ from _teho_probe.surroundings import (
     framework_of,
     is_compiling,
     is_helper,
+    is_importing,
     other_tool,
     rank_of,
     used_bytes,
@@ -262,7 +263,8 @@ class Profiling:
     def _begin_window(self) -> None:
         if self._asked_s is None:
             self._asked_s = monotonic()
-        if is_compiling() and monotonic() - self._asked_s < _LONGEST_WAIT_S:
+        has_time = monotonic() - self._asked_s < _LONGEST_WAIT_S
+        if has_time and (is_compiling() or is_importing()):
             self._is_requested = False  # the next check asks again
             return
         if is_helper():

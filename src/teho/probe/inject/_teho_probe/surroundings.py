@@ -19,6 +19,7 @@ __all__ = [
     "framework_of",
     "is_compiling",
     "is_helper",
+    "is_importing",
     "other_tool",
     "rank_of",
     "used_bytes",
@@ -79,7 +80,7 @@ def framework_of(notes: Notes, *, is_range: bool = False) -> Callable[..., Any] 
 
         return RangeTracer
     libraries = notes.libraries
-    has_torch = "torch.autograd.profiler" in sys.modules
+    has_torch = "torch.autograd.profiler" in sys.modules and _is_imported("torch")
     if has_torch and "optimizer" in libraries.get("torch", ()):
         from _teho_probe.profile_torch import TorchTracer
 
@@ -93,11 +94,30 @@ def framework_of(notes: Notes, *, is_range: bool = False) -> Callable[..., Any] 
         from _teho_probe.profile_torch import TorchTracer
 
         return TorchTracer
-    if "tensorflow.python.profiler.profiler_v2" in sys.modules and "tensorflow" in libraries:
+    has_profiler = "tensorflow.python.profiler.profiler_v2" in sys.modules
+    if has_profiler and "tensorflow" in libraries and _is_imported("tensorflow"):
         from _teho_probe.profile_xla import TensorFlowTracer
 
         return TensorFlowTracer
     return None
+
+
+def is_importing() -> bool:
+    """Return whether this thread imports a module: a profiler would meet half of a module."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_imported(name: str) -> bool:
+    """Return whether a module is imported to its end: before, it lacks some of its parts."""
+    module = sys.modules.get(name)
+    return module is not None and not getattr(
+        getattr(module, "__spec__", None), "_initializing", False
+    )
 
 
 def rank_of() -> int | None:
