@@ -18,7 +18,7 @@ from teho.profile.xplane import write_xspace
 from teho.profile.xspace import load_xspace
 
 PLANS = """
-import json, os, sys, time
+import json, os, sys, time, types
 NOTES = sys.modules["_teho_probe"].NOTES
 def plan(name, **changes):
     wanted = {"id": name, "first": None, "last": None, "count": None, "window_s": None,
@@ -55,6 +55,18 @@ jax.profiler.start_trace(folder)
 plan("own", count=2); train(6)
 jax.profiler.stop_trace()
 ended()
+def fail(*_, **__): raise RuntimeError("on purpose")
+keep, jax.profiler.start_trace = jax.profiler.start_trace, fail
+plan("starts", count=2); train(6); ended()
+jax.profiler.start_trace = keep
+keep, os.statvfs = os.statvfs, lambda _: types.SimpleNamespace(f_bavail=1, f_frsize=4096)
+plan("disk", count=2); train(6); ended()
+os.statvfs = keep
+probe = sys.modules["_teho_probe.profiling"]
+used = iter([1, 1, 1 << 40])
+keep, probe.used_bytes = probe.used_bytes, lambda: next(used, 1 << 40)
+plan("events", count=50); train(30); ended()
+probe.used_bytes = keep
 plan("again", count=2); train(6); ended()
 plan("window", window_s=0.1)
 for _ in range(30): train(1); time.sleep(0.1)
@@ -123,10 +135,12 @@ def test_jax(tmp_path: Path) -> None:
     (process,) = probed.watched()
     uses = {use.profile: use for use in process.profiled}
     assert {name: use.why for name, use in uses.items()} == {
-        "plain": "", "size": "size", "displaced": "displaced", "own": "own", "again": "",
-        "window": "",
+        "plain": "", "size": "size", "displaced": "displaced", "own": "own", "starts": "error",
+        "disk": "disk", "events": "memory", "again": "", "window": "",
     }  # fmt: skip
-    assert len(list(probed.spool.glob("trace-*"))) == 3
+    assert "on purpose" in uses["starts"].detail
+    assert uses["events"].steps[1] - uses["events"].steps[0] < 28
+    assert len(list(probed.spool.glob("trace-*"))) == 4
     for name in ("plain", "again"):
         path = probed.spool / uses[name].file
         loaded = load_xspace(path)
@@ -150,6 +164,20 @@ model.compile("sgd", "mse")
 model.fit(x, y, batch_size=20, verbose=0)
 plan("plain", count=3)
 model.fit(x, y, batch_size=20, verbose=0)
+import tensorflow as tf, tempfile
+profiler, folder = tf.profiler.experimental, tempfile.mkdtemp()
+profiler.start(folder)
+plan("own", count=3)
+model.fit(x, y, batch_size=20, verbose=0)
+profiler.stop()
+assert os.listdir(folder)
+def fail(*_, **__): raise RuntimeError("on purpose")
+keep, profiler.start = profiler.start, fail
+plan("starts", count=3)
+model.fit(x, y, batch_size=20, verbose=0)
+profiler.start = keep
+plan("again", count=3)
+model.fit(x, y, batch_size=20, verbose=0)
 print("done")
 """
 
@@ -162,10 +190,15 @@ def test_keras_on_tensorflow(tmp_path: Path) -> None:
     done = probed.run(PLANS + KERAS, python=WITH_FRAMEWORKS)
     assert (done.stdout, done.returncode) == (b"done\n", 0), done.stderr
     (process,) = probed.watched()
-    (use,) = [one for one in process.profiled if one.why != "accepted"]
-    assert (use.why, use.framework) == ("", "tensorflow")
-    trace = read_trace(probed.spool / use.file)
-    assert trace.step_count == 3 == use.steps[1] - use.steps[0] + 1
+    uses = {one.profile: one for one in process.profiled if one.why != "accepted"}
+    assert {name: use.why for name, use in uses.items()} == {
+        "plain": "", "own": "own", "starts": "error", "again": "",
+    }  # fmt: skip
+    for name in ("plain", "again"):
+        use = uses[name]
+        assert use.framework == "tensorflow"
+        trace = read_trace(probed.spool / use.file)
+        assert trace.step_count == 3 == use.steps[1] - use.steps[0] + 1
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
