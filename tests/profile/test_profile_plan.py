@@ -361,6 +361,10 @@ def test_a_program_without_a_framework(teho, tmp_path: Path) -> None:
 
     done = teho("profile", "--steps", "4:6", "--", sys.executable, path)
     assert (done.returncode, done.stdout) == (3, "x\n")
+    # Without `--steps`, a length of time is recorded.
+    window = teho("profile", "--", sys.executable, path, env={"COLUMNS": "200"})
+    assert (window.returncode, window.stdout) == (3, "x\n")
+    assert "the program did not import PyTorch. Next: `teho report` shows" in window.stderr
     first, last = done.stderr.splitlines()
     assert "the program has not imported a framework" in first
     assert "teho report" in last

@@ -104,10 +104,13 @@ def obstacle_of(
         )
     steps = max((one.progress[-1].steps for one in processes if one.progress), default=0)
     if plan.window_s is not None:
+        if not any("torch" in one.libraries for one in processes):
+            return Obstacle(
+                "the program did not import PyTorch",
+                "`teho report` shows where the time went in any program",
+            )
         return Obstacle(
-            "the program did not import PyTorch"
-            if not any("torch" in one.libraries for one in processes)
-            else "the program ended before the time to record",
+            "the program ended before the time to record",
             "`--after 0s` begins to record as soon as PyTorch is imported",
         )
     if not steps:
