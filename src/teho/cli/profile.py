@@ -167,10 +167,12 @@ def command(
 
 
 def _explain(files: tuple[Path, ...], output: Output, to: Path | None) -> None:
+    from teho.cli.traces import say_if_large
     from teho.profile.hand_over import copy_traces
     from teho.profile.summary import read_traces
     from teho.show.build.profile import profile_document
 
+    say_if_large(files)
     with hint_if_slow("reading the traces…"):
         profiled = read_traces(files)
         commands = tuple(copy_traces(files, to)) if to else ()

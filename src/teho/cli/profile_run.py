@@ -142,6 +142,7 @@ def show_recorded(
     Raises:
         TehoError: there is no trace, or it cannot be read.
     """
+    from teho.cli.traces import say_if_large
     from teho.profile.hand_over import copy_traces
     from teho.profile.recorded import obstacle_of, partly_words, uses_of
     from teho.profile.summary import read_traces
@@ -164,6 +165,7 @@ def show_recorded(
         raise obstacle_of(plan, processes, killed_by=_killed_by(run or read_run(directory))).error()
     plan_id = plan.id if plan else plan_of_trace(paths[0])
     uses = [(process, use) for process, use in uses_of(processes, plan_id) if use.file]
+    say_if_large(paths)
     profiled = read_traces(paths, by_teho=True)
     notes = tuple(filter(None, (partly_words(use, plan) for _, use in uses)))
     profiled = msgspec.structs.replace(profiled, notes=(*notes, *profiled.notes))

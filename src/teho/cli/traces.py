@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from teho.cli import say
 from teho.errors import RunNotFoundError
 
-__all__ = ["traces_or_run"]
+__all__ = ["say_if_large", "traces_or_run"]
 
+_LARGE_BYTES = 200_000_000
 _ENDINGS = (".json", ".gz", ".xplane.pb")
 
 
@@ -42,3 +44,26 @@ def traces_or_run(words: Sequence[str]) -> tuple[Path, ...] | Path:
             "a trace (.json or .json.gz), a folder with traces, or a run",
             "`teho list` shows the runs",
         ) from error
+
+
+def say_if_large(paths: Sequence[Path]) -> None:
+    """Print a note if it may take more memory to read traces than is free.
+
+    Args:
+        paths: the files.
+    """
+    from teho.profile.needs import needed_bytes
+
+    needed = needed_bytes(paths)
+    if needed < _LARGE_BYTES:
+        return
+    from teho.feed.room import free_host_bytes
+    from teho.units import format_bytes
+
+    free = free_host_bytes()
+    if needed > free:
+        say(
+            f"reading the trace needs about {format_bytes(needed)} of memory, but only "
+            f"{format_bytes(free)} are free. If it fails: record fewer steps, or read the trace in "
+            "a job with more memory"
+        )
