@@ -250,15 +250,20 @@ print(json.dumps([
     {record.artifact.type: [one.path for one in record.artifact.manifest.contents]
      for record in found if record.WhichOneof('record_type') == 'artifact'},
     [record.run.project for record in found if record.WhichOneof('record_type') == 'run'],
+    [json.load(open(path)) for path in glob.glob('wandb/offline-run-*/files/**/*.table.json',
+                                                 recursive=True)],
 ]))
 """, tmp_path, "--project", "cats", WANDB_MODE="offline")  # fmt: skip
-    items, artifacts, projects = json.loads(answer)
+    items, artifacts, projects, tables = json.loads(answer)
     assert [one[BUSY] for one in items] == pytest.approx(busy_values())
     assert [one["teho/elapsed_s"] for one in items] == sorted(
         one["teho/elapsed_s"] for one in items
     )
     assert artifacts["report"] == ["teho-report.html", "teho-report.json"]
     assert set(projects) == {"cats"}
+    (table,) = tables
+    found = LoadedRun.open(str(RUN)).view.findings
+    assert [row[1] for row in table["data"]] == [finding.sentence for finding in found]
 
 
 @pytest.mark.drawn(2, tests="packages")
