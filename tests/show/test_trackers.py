@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from step_tasks import start, wait
 from support import FRAMEWORKS, TEHO, lacks_framework, wait_for
 from teho.cli import log
 from teho.errors import InputError
@@ -117,6 +118,19 @@ def test_the_event_file(teho, tmp_path: Path) -> None:
     again = teho("log", "--to", "tensorboard", "-o", tmp_path / "a b", RUN)
     assert again.returncode == 0
     assert events_of(events) == found
+
+
+def test_the_event_file_has_the_metrics_of_each_node(teho, tmp_path: Path) -> None:
+    home = Path(os.environ["TEHO_HOME"])
+    codes, said = wait(start(home, ["import time; time.sleep(2)"] * 2, nodes=2))
+    assert codes == [0, 0], said
+    answer = teho("log", "--to", "tensorboard", "-o", tmp_path / "tb", "last")
+    assert answer.returncode == 0, answer.stderr
+    (path,) = tmp_path.glob("tb/*/events*")
+    nodes = [node.name for node in LoadedRun.open("last").run.nodes]
+    assert len(nodes) == 2
+    for node in nodes:
+        assert f"teho/cpu_busy_percent/{node}".encode() in path.read_bytes()
 
 
 def test_a_run_that_continues_is_followed_to_its_end(
