@@ -7,11 +7,13 @@ import socket
 import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import teho as package
 from browsers import ARGUMENTS, BROWSER
 from profile_traces import path_of
 from support import FRAMEWORKS, lacks_framework, wait_for
@@ -21,18 +23,17 @@ pytestmark = pytest.mark.skipif(
     bool(lacks_framework("xprof") or lacks_framework("tensorboard")),
     reason=lacks_framework("xprof") or lacks_framework("tensorboard"),
 )
+Call = Callable[..., subprocess.CompletedProcess[str]]
+SOURCES = str(Path(package.__file__).parents[1])
 STARTS_S = 120
 """TensorBoard imports large packages."""
 
 
-@pytest.fixture
-def tensorboard(
-    teho: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
-) -> Iterator[str]:
+@contextmanager
+def tensorboard(printed: str) -> Iterator[str]:
     """Start TensorBoard as the command that Teho prints, and yield its address."""
-    done = teho("profile", path_of("conv"), "--trace-to", tmp_path / "logs", env={"COLUMNS": "200"})
-    match = re.search(r"`tensorboard (--logdir \S+)`", done.stdout)
-    assert match, done.stdout
+    match = re.search(r"`tensorboard (--logdir \S+)`", printed)
+    assert match, printed
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -71,20 +72,59 @@ def page() -> Iterator[Any]:
         browser.close()
 
 
-def test_xprof_shows_the_steps(tensorboard: str, page: Any) -> None:
-    page.goto(f"{tensorboard}/#profile")
+def text_of(page: Any) -> str:
+    page.wait_for_timeout(500)
+    return "\n".join(
+        frame.evaluate("document.body ? document.body.innerText : ''") for frame in page.frames
+    )
 
-    def shown() -> str:
-        page.wait_for_timeout(500)
-        return "\n".join(
-            frame.evaluate("document.body ? document.body.innerText : ''") for frame in page.frames
-        )
 
-    wait_for(lambda: "Device Compute Time" in shown(), STARTS_S)
-    text = shown()
+def test_xprof_shows_the_steps(teho: Call, tmp_path: Path, page: Any) -> None:
+    done = teho("profile", path_of("conv"), "--trace-to", tmp_path / "logs", env={"COLUMNS": "200"})
+    with tensorboard(done.stdout) as address:
+        page.goto(f"{address}/#profile")
+        wait_for(lambda: "Device Compute Time" in text_of(page), STARTS_S)
+        text = text_of(page)
     assert "conv" in text
     match = re.search(r"Device Compute Time\s*\(. = [\d.]+ ms\)\s*([\d.]+) ms", text)
     assert match, text
     # XProf counts copies too.
     mean = read_trace(path_of("conv")).devices[0].mean
     assert float(match[1]) == pytest.approx(1000 * mean.busy_s, abs=0.06)
+
+
+JAX = """
+import jax, jax.numpy as jnp, teho
+@jax.jit
+def step(x): return jnp.tanh(x @ x) / 10
+x = jnp.ones((50, 50))
+for number in range(1, 12):
+    with jax.profiler.TraceAnnotation("loop step %d" % number):
+        x = step(x).block_until_ready()
+    teho.step()
+"""
+
+
+@pytest.mark.drawn(1, tests="frameworks")
+@pytest.mark.skipif(bool(lacks_framework("jax")), reason=lacks_framework("jax"))
+def test_xprof_shows_the_very_steps_that_teho_recorded(
+    teho: Call, tmp_path: Path, page: Any
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(JAX)
+    done = teho(
+        "profile", "--steps", "4:7", "--trace-to", tmp_path / "logs", "--",
+        FRAMEWORKS / "bin" / "python", path,
+        env={"COLUMNS": "200", "JAX_PLATFORMS": "cpu", "PYTHONPATH": SOURCES},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (trace,) = tmp_path.glob("logs/plugins/profile/*/*.xplane.pb")
+    session, host = trace.parent.name, trace.name.removesuffix(".xplane.pb")
+    with tensorboard(done.stderr) as address:
+        page.goto(f"{address}/#profile")
+        wait_for(lambda: session in text_of(page), STARTS_S)
+        # What XProf's trace viewer draws.
+        query = f"run={session}&tag=trace_viewer@&host={host}"
+        drawn = page.request.get(f"{address}/data/plugin/profile/data?{query}").text()
+    steps = re.findall(r'"(?:ProfilerStep|loop step) (\d+)"', drawn)
+    assert sorted(steps) == ["4", "4", "5", "5", "6", "6"]
