@@ -20,7 +20,9 @@ from support import SOAK, TEHO, lacks_framework, wait_for
 from teho.model.profiling import ProfilerUse
 from teho.observe.spool import spool_of
 from teho.profile.load import Loaded, load
+from teho.profile.recorded import chosen_ranks
 from teho.profile.summary import read_traces
+from teho.store.probe import watched_processes
 
 LOOPS = Path(__file__).parents[2] / "benchmarks" / "profile_loops.py"
 SOURCES = str(Path(teho.__file__).parents[1])
@@ -401,12 +403,13 @@ def test_the_slowest_and_the_median_rank_of_a_run(
         for rank in range(3)
     ]  # fmt: skip
 
-    def stepping() -> int:
-        noted = [one.read_bytes() for one in home.glob("runs/*/probe/*.jsonl")]
-        return sum(b'"steps"' in one and b'"rank"' in one for one in noted)
+    def paces() -> tuple[int, ...]:
+        (run,) = (one for one in (home / "runs").iterdir() if one.name[0] != ".")
+        return chosen_ranks(watched_processes(run, []))
 
     try:
-        wait_for(lambda: stepping() == 3, 120)
+        wait_for(lambda: list(home.glob("runs/*/probe/*.jsonl")), 120)
+        wait_for(lambda: paces() == (2, 1), 120)
         done = teho("profile", "last", "--steps", "3", "-o", home / "a.json")
         assert done.returncode == 0, done.stderr
         assert "recording the slowest rank, 2, and the median rank, 1" in done.stderr
