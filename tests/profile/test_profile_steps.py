@@ -299,8 +299,9 @@ def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
     # PyTorch's own words, if its start fails, are the only others.
     others = {re.split(" was| called", one)[0] for one in lines if not one.startswith("profiler_")}
     assert others <= {"Memory block of unknown size", "disableProfiler"}
-    process, child, worker = probed.watched()
-    assert child.profiled == worker.profiled == ()
+    process, *children = probed.watched()  # a child that ends soon leaves nothing
+    assert children
+    assert not any(child.profiled for child in children)
     situations: dict[str, ProfilerUse] = {use.profile: use for use in process.profiled}
     whys = {name: use.why for name, use in situations.items()}
     assert whys == {
