@@ -60,8 +60,8 @@ def test_without_workers_the_main_process_unpacks():
     assert kinds_of(made) == ["input_in_main_process", "known_activity"]
     finding = found(input_in_main_process, made)
     assert finding.action == (
-        "Add workers: `grain.DataLoader(…, worker_count=2)` in train.py:8. To load faster: if the "
-        "same data are read more than once, decompress them once, before the loop."
+        "Add workers: `grain.DataLoader(…, worker_count=2)` in train.py:8. Also make the loading "
+        "faster. If the same data are read more than once, decompress them once, before the loop."
     )
     assert "Most of this time was spent on decompressing data" in finding.sentence
 

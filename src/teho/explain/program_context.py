@@ -393,9 +393,7 @@ def slow_loading(waiting: Waiting) -> tuple[str, str]:
     sentence, advice = mostly(found)
     if found and found[0].activity.name == _SLEEPING:
         advice = ""  # they compute nothing: workers sleep at the same time
-    is_word = advice[1:2].islower() or advice[1:2] == " "
-    advice = f"{advice[:1].lower()}{advice[1:]}" if is_word else advice
-    return sentence, f" To load faster: {advice}." if advice else ""
+    return sentence, f" Also make the loading faster. {advice}." if advice else ""
 
 
 def worker_call(waiting: Waiting, workers: int, **further: object) -> str:

@@ -54,7 +54,7 @@ _WAITING = (
 _DEFINITIONS = """\
 If the GPU does several things at the same time, this time counts only once. "Only copying" is the \
 time in which the GPU copied and did nothing else.
-The idle time is divided by its reason. "Waiting for data": the program waited for its data \
+The table shows the idle time for each reason. "Waiting for data": the program waited for its data \
 loader. "Collective on CPU": the ranks exchanged data through the CPU. "After synchronising": the \
 program had just waited for a result of the GPU. "Nothing launched yet": the program had not \
 started the next kernel. "Between kernels": the next kernel was already started, but had to wait.
