@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from support import TEHO, WITHOUT_COMPILER, path_of_teho
+from support import SOAK, TEHO, WITHOUT_COMPILER, path_of_teho
 from teho.model.tuned import Tuned
 from teho.show.json.noun import schema_of
 
@@ -140,6 +140,8 @@ def test_a_starved_training_is_fed_and_it_is_proved(torch_python: Path, tmp_path
     )
 
 
+@pytest.mark.soak
+@pytest.mark.skipif(not SOAK, reason="it takes up to 4 min: TEHO_SOAK=1")
 def test_arrays_in_memory_are_fed_and_the_advice_is_the_line_to_change(
     torch_python: Path, tmp_path: Path
 ) -> None:

@@ -19,7 +19,12 @@ def run_program(name: str, folder: Path, *arguments: str) -> str:
     """Run a program of this folder; return what it prints."""
     done = subprocess.run(
         [FRAMEWORKS / "bin" / "python", PROGRAMS / f"{name}.py", *arguments],
-        env={**os.environ, "PYTHONPATH": path_of_teho(folder)},
+        env={
+            **os.environ,
+            "PYTHONPATH": path_of_teho(folder),
+            # Otherwise the C library sometimes keeps freed memory: a program's peak varies.
+            "MALLOC_MMAP_THRESHOLD_": str(1024**2),
+        },
         capture_output=True,
         text=True,
         timeout=300,

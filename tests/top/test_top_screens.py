@@ -97,7 +97,7 @@ def test_the_facts_of_a_job_have_room(width: int, height: int) -> None:
 def test_the_help_has_the_facts_for_which_the_head_has_no_room() -> None:
     shown = SHOWN._replace(report=JOB, notes=("2 nodes have no recorder",))
     text = text_of(help_view(100, ["gpu_busy_percent"], run_facts(shown)))
-    assert text.index("Selected") < text.index("This run") < text.index("Keys")
+    assert text.index("Selected") < text.index("Keys") < text.index("This run")
     for line in (
         "State                        running",
         "Until the time limit         58 min 20 s",

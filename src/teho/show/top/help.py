@@ -145,8 +145,8 @@ def help_view(
     values = [(_label(metric.name), metric.meaning) for metric in METRICS]
     for title, texts in (
         ("Selected", _sentences(selected)),
-        ("This run", list(facts)),
         ("Keys", _sentences(_KEYS)),
+        ("This run", list(facts)),
         ("Cells", _sentences(_CELLS)),
         ("Values", _sentences(values)),
     ):
