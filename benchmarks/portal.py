@@ -40,7 +40,7 @@ from typing import Any
 import msgspec
 from big_report import generated
 from common import CACHE, Figures, Row, environment, say, stub_environment
-from recorder import memory_bytes
+from process_tree import tree_bytes, tree_cpu_s
 
 from teho.model.allocation import Allocation
 from teho.model.device import Device
@@ -156,36 +156,6 @@ def write_verdicts() -> None:
             ),
         )
     home.save_verdicts(recordings.judge, found)
-
-
-def _processes(pid: int) -> list[int]:
-    """Return a process and all processes that it has started, directly or not."""
-    found = [pid]
-    for one in found:
-        for path in Path(f"/proc/{one}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                found += map(int, path.read_text().split())
-    return found
-
-
-def _all_cpu_s(pid: int) -> float:
-    """Return the CPU time of a process and of all that it has started, also if they have ended."""
-    ticks = 0
-    for one in _processes(pid):
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime: see proc(5)
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _all_pss_bytes(pid: int) -> int:
-    """Return the memory of a process and of all that it has started."""
-    found = 0
-    for one in _processes(pid):
-        # A process that has just ended has no memory any more.
-        with contextlib.suppress(OSError, StopIteration):
-            found += memory_bytes(one)["Pss"]
-    return found
 
 
 class Portal:
@@ -361,7 +331,7 @@ def _many(count: int, rounds: int) -> list[Row]:
             for _ in range(20):
                 running.ask("/")
                 running.ask("/runs")
-                highest_bytes = max(highest_bytes, _all_pss_bytes(running.pid))
+                highest_bytes = max(highest_bytes, tree_bytes(running.pid)["Pss"])
                 time.sleep(0.5)
             size = sum(len(running.ask(one)) for one in ("/", "/style.css", "/portal.js"))
             rows += [
@@ -557,14 +527,14 @@ def _live(count: int, seconds: float) -> list[Row]:
                     facts = msgspec.json.decode(line[6:], type=dict[str, dict[str, str]])
                     judged |= {run for run, one in facts.items() if "sentence" in one}
                     if not began_s and len(judged) == count:
-                        used_s, began_s = _all_cpu_s(running.pid), now_s
+                        used_s, began_s = tree_cpu_s(running.pid), now_s
                     for run, one in facts.items():
                         if began_s and run in sent:
                             age_s, at_s = sent[run]
                             ages.append(age_s + now_s - at_s)
                         if "age" in one:
                             sent[run] = _age_s(one["age"]), now_s
-                used_s = _all_cpu_s(running.pid) - used_s
+                used_s = tree_cpu_s(running.pid) - used_s
                 percent = 100 * used_s / (time.monotonic() - began_s)
                 connection.close()
         finally:

@@ -237,7 +237,7 @@ for kind in ("resident", "packed", "list", "sampler", "part", "processes"):
     options = {"batch_size": 3, "shuffle": True, "seed": 9, "drop_last": False}
     seen, state, kills = [], None, 0
     while len(seen) < count:
-        given = until_killed(lambda: made(kind, count, 0, **options), state, 3)  # noqa: B023
+        given = until_killed(lambda: made(kind, count, 0, **options), state, 3)  # noqa: B023 - called at once
         seen += itertools.chain(*(batch for batch, _ in given))
         state, kills = given[-1][1], kills + 1
     assert sorted(seen) == list(range(count)), kind

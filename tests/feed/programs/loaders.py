@@ -282,7 +282,7 @@ for dataset, wrong, found in (
     (Stream(), {"batch_sampler": batches}, "batch_sampler with a dataset that has only __iter__"),
     (iter_once(), {}, "a generator as a dataset"),
 ):
-    last = error_of(lambda: loader(dataset, **wrong)).strip().splitlines()[-1]  # noqa: B023
+    last = error_of(lambda: loader(dataset, **wrong)).strip().splitlines()[-1]  # noqa: B023 - called at once
     assert last.startswith(f"teho.errors.InputError: {found}"), last
     assert "; expected " in last, last
 given = loader(rows, batch_sampler=batches, num_workers=0)
