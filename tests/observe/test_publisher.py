@@ -105,6 +105,29 @@ def test_the_first_sample_waits_for_the_connection(
     publisher.close()
 
 
+def test_a_connection_that_is_open_only_after_the_end_is_closed(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    viewer, publisher = Viewer(run, [], [HERE]), Publisher(run, HERE, 1)
+    connect, may_connect = socket.create_connection, threading.Event()
+    opened: list[socket.socket] = []
+
+    def late(*arguments: Any, **others: Any) -> socket.socket:
+        may_connect.wait(10)
+        opened.append(connect(*arguments, **others))
+        return opened[0]
+
+    monkeypatch.setattr(socket, "create_connection", late)
+    publisher.read_leases(0.0)
+    (reached,) = publisher._viewers.values()
+    publisher.close()
+    may_connect.set()
+    wait_for(lambda: not reached.is_connecting)
+    assert opened[0].fileno() == -1
+    assert not reached.is_connected
+    viewer.close()
+
+
 def test_many_nodes_are_connected_by_one_reading(run: Path) -> None:
     """A screen looks only twice per second, and must not need half a minute for 64 nodes."""
     names = [f"n{number}" for number in range(64)]

@@ -136,9 +136,12 @@ def test_the_innermost_place_of_a_busy_program_is_one_of_its_functions(
     running = program(BUSY, python=python)
     running.line()
     known = functions_of(PRELUDE + BUSY, is_qualified=version >= (3, 11))
-    good = 0
+    good, until = 0, time.monotonic() + LIMIT_S
     with closing(Unwinder(running.pid, version)) as unwinder:
-        for _ in range(LOOKS):
+        # On a busy machine, most frames are gone before they are read.
+        for number in itertools.count():
+            if (number >= LOOKS and good > 100) or time.monotonic() > until:
+                break
             try:
                 place = unwinder.place_in(unwinder.innermost())
             except UnwindError:
@@ -147,7 +150,6 @@ def test_the_innermost_place_of_a_busy_program_is_one_of_its_functions(
                 good += 1
                 assert place[0].file == str(tmp_path / "program.py")
                 assert place[0].function in known
-    # Some frames are gone before they are read.
     assert good > 100
 
 

@@ -153,6 +153,9 @@ class _Viewer:
         self._sent_s = float("inf")
         """When the connection last took some bytes."""
         self._connecting: threading.Thread | None = None
+        self._is_wanted = False
+        """Whether a connection that the thread opens is kept."""
+        self._lock = threading.Lock()
 
     def renew(self, lease: Lease, now_s: float) -> None:
         """Note whether the viewer has renewed its lease since the last time."""
@@ -172,6 +175,7 @@ class _Viewer:
 
     def connect(self, lease: Lease, node: str) -> None:
         """Connect in a thread, unless there is a connection: a firewall may not answer at all."""
+        self._is_wanted = True
         if lease.addresses and not self.is_connected and not self.is_connecting:
             self._connecting = threading.Thread(
                 target=self._try, args=(lease, node), name="viewer", daemon=True
@@ -183,11 +187,16 @@ class _Viewer:
         hello = msgspec.json.encode(Hello(token=lease.token, node=node)) + b"\n"
         for address in lease.addresses:
             host, _, port = address.rpartition(":")
-            with contextlib.suppress(OSError, ValueError):
-                connection = socket.create_connection((host, int(port)), timeout=_CONNECT_S)
+            with contextlib.suppress(OSError, ValueError), contextlib.ExitStack() as closed:
+                connection = closed.enter_context(
+                    socket.create_connection((host, int(port)), timeout=_CONNECT_S)
+                )
                 connection.sendall(hello + self._first)
                 connection.setblocking(False)
-                self._rest, self._socket = b"", connection
+                with self._lock:
+                    if self._is_wanted:
+                        self._rest, self._socket = b"", connection
+                        closed.pop_all()
                 self.is_unreachable = False
                 return
         self.is_unreachable = True
@@ -219,7 +228,9 @@ class _Viewer:
         return True
 
     def close(self) -> None:
-        connection, self._socket = self._socket, None
+        with self._lock:
+            self._is_wanted = False
+            connection, self._socket = self._socket, None
         if connection is not None:
             connection.close()
 
