@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["EAT", "memory_group"]
+__all__ = ["EAT", "has_memory_groups", "memory_group"]
 
 EAT = "import time; a = [bytearray(b'x' * 20_000_000) for _ in range(50) if not time.sleep(0.05)]"
 """A program that takes 1 GB within 3 s, if it may."""
@@ -42,6 +42,17 @@ def memory_group(limit_bytes: int) -> Iterator[Path]:
                 time.sleep(0.1)
             else:
                 break
+
+
+def has_memory_groups() -> bool:
+    """Return whether a memory cgroup can be made here."""
+    group, _ = _place()
+    try:
+        group.mkdir()
+    except OSError:
+        return False
+    group.rmdir()
+    return True
 
 
 def _place() -> tuple[Path, str]:

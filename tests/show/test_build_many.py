@@ -17,6 +17,7 @@ from teho.model.missing import Missing, Reason
 from teho.model.run import Clock, RunState, Trouble
 from teho.show.build.report import plots
 from teho.show.build.report.document import build_report
+from teho.show.html.heat import heat_section
 from teho.show.html.page import render_html
 from teho.show.json.report import render_json
 from teho.show.text.document import render_text
@@ -355,6 +356,23 @@ def test_heat_map_has_a_row_for_every_gpu_seen_or_not():
     assert [line.label for line in heat.series] == ["a GPU 0", "a GPU 1", "b GPU 0"]
     assert set(heat.series[0].values) == {90.0}
     assert set(heat.series[1].values) == {None}
+
+
+def test_heat_map_of_very_many_gpus_has_the_least_busy_gpu_of_each_node(monkeypatch):
+    monkeypatch.setattr(plots, "_MOST_LINES", 3)
+    parts = [
+        NodePart("a", gpus=[gpu(90.0), gpu(UNSUPPORTED), gpu(repeated((30.0, 20), (95.0, 40)))]),
+        NodePart("none"),
+        NodePart("b", gpus=[gpu(UNSUPPORTED)]),
+    ]
+    heat = view_of(scenario(*parts)).heat_map
+    assert heat.title == "Every node over time"
+    assert [line.label for line in heat.series] == ["a", "b"]
+    assert (heat.series[0].values[0], heat.series[0].values[-1]) == (30.0, 90.0)
+    assert set(heat.series[1].values) == {None}
+    page = heat_section(heat)
+    assert ">a</text>" in page
+    assert ">b</text>" in page
 
 
 @pytest.mark.parametrize("gpus", [[], [gpu()], [gpu(UNSUPPORTED)] * 4])

@@ -63,6 +63,7 @@ class SlurmTwin(Running):
         live: how many nodes of each kind run jobs; None: as `live_nodes` says.
         asleep: whether the site's other nodes are there, none of which ever starts a job.
         apart: whether each node sees its own processes alone, as nodes of a cluster do.
+        lines: more lines of slurm.conf. Slurm takes the last value of an option.
     """
 
     def __init__(
@@ -73,10 +74,12 @@ class SlurmTwin(Running):
         live: Mapping[str, int] | None = None,
         asleep: bool = True,
         apart: bool = False,
+        lines: Sequence[str] = (),
     ) -> None:
         self.cluster = cluster
         self.directory = directory
         awake = live_nodes(cluster) if live is None else live
+        self._lines = lines
         self._counts = {
             kind.name: Count(
                 awake.get(kind.name, 0),
@@ -155,6 +158,9 @@ class SlurmTwin(Running):
         hosts = [f"127.0.1.{number} {name}\n" for number, name in enumerate(names, 1)]
         known = Path("/etc/hosts").read_text()
         (self.directory / "hosts").write_text(f"{known.rstrip()}\n{''.join(hosts)}")
+        # Only for TaskPlugin=task/cgroup.
+        conf = "ConstrainRAMSpace=yes\nIgnoreSystemd=yes\n"
+        (self.directory / "cgroup.conf").write_text(conf)
         (self.directory / "job_submit.lua").write_text(slurm_conf.lua_text(self.cluster))
         for name in ("state", "spool"):
             (self.directory / name).mkdir(exist_ok=True)
@@ -211,9 +217,11 @@ ResumeProgram=/bin/true
 SuspendTime=86400
 SuspendTimeout=30
 ResumeTimeout=65000
+{chr(10).join(self._lines)}
 """
 
-    def _sacctmgr(self, lines: Sequence[str]) -> None:
+    def sacctmgr(self, lines: Sequence[str]) -> None:
+        """Change the database."""
         answer = self.run("sacctmgr", "-i", stdin="\n".join([*lines, "quit", ""]))
         said = answer.stdout + answer.stderr
         if answer.returncode or re.search(r"error|problem|unknown|invalid", said, re.IGNORECASE):
@@ -243,7 +251,7 @@ ResumeTimeout=65000
             counted = any(part.max_jobs for part in self.cluster.partitions)
             limit = "grpsubmitjobs" if counted else "maxsubmitjobs"
             lines.append(f"modify user root {where} set {limit}=0")
-        self._sacctmgr(lines)
+        self.sacctmgr(lines)
 
     def _start(self) -> None:
         log = self._log / "slurmctld.out"
@@ -255,7 +263,7 @@ ResumeTimeout=65000
             f"modify qos where name={','.join(names)} set {limits}"
             for limits, names in self._limited().items()
         ]
-        self._sacctmgr([*lines, "add qos last"])
+        self.sacctmgr([*lines, "add qos last"])
         wait_until(self._limits_are_known, self._daemons, "the limits of all QOS")
         names = slurm_conf.live_names(self.cluster, self._counts)
         for name in names:

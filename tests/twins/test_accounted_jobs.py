@@ -24,6 +24,7 @@ from grid_engine_twin import GridEngineTwin
 from sacct_rows import js1
 from slurm_twin import SlurmTwin
 
+from memory_group import has_memory_groups
 from support import SOAK, TEHO
 from teho.clusters.catalogue import load_cluster
 from teho.units import GIB
@@ -33,9 +34,17 @@ GPU = ("--gres=gpu:v100:1", "--time=15", "--mem=1G")
 BUSY = f"""timeout 6 {sys.executable} -c '
 import time
 while True: time.sleep(0.02); sum(range(200_000))'; exit 0"""
+GREEDY = f"exec {sys.executable} -c 'import time; kept = bytearray(300 << 20); time.sleep(5)'"
+HAS_GROUPS = has_memory_groups()
+"""Whether a job can run out of memory: without cgroups, Slurm does not notice it."""
+CONF = (
+    "PreemptType=preempt/qos",
+    "PreemptMode=CANCEL",
+    *(["TaskPlugin=task/cgroup"] if HAS_GROUPS else []),
+)
 TASKS = 192
 """Tasks of an array, of which every fifth fails. With the other jobs that sacct lists, these are
-203. It lists no held job if it is asked for a time."""
+206. It lists no held job if it is asked for a time."""
 REPORTED = 1 if SOAK else 12
 """One task of so many is reported, and all other jobs: a report takes some tenths of a second."""
 REPORTS = """
@@ -74,27 +83,38 @@ class Jobs:
             'if [ -z "$SLURM_RESTART_COUNT" ]; then scontrol requeue $SLURM_JOB_ID; sleep 60; fi',
             *GPU, "--requeue",
         )  # fmt: skip
+        self.greedy = self.send(GREEDY, "--gres=gpu:v100:1", "--time=15", "--mem=100M")
         self.held = self.send("true", *GPU, "--hold")
         # Slurm looks for such jobs every 30 s. The shortest time limit would be a minute.
         self._until(lambda: self._queue(self.late).startswith("RUNNING"))
-        self.must("scontrol", "update", f"jobid={self.late}", "endtime=now+1")
+        self.must("scontrol", "update", f"jobid={self.late}", "endtime=now+10")
         self._until(lambda: "BeginTime" in self._queue(self.again))
         time.sleep(2)  # Slurm's pause between the two runs
         self.must("scontrol", "update", f"jobid={self.again}", "starttime=now")
         self.must("scontrol", "update", f"jobid={self.long}", f"admincomment={self._summary()}")
         self.must("scancel", self.long)
         self._until(lambda: not self._unfinished())
+        self.displaced = self.send("sleep 300", *GPU, "--exclusive")
+        self._until(lambda: self._queue(self.displaced).startswith("RUNNING"))
+        node = self._node_of(self.displaced)
+        self.urgent = self.send("true", *GPU, "--exclusive", f"--nodelist={node}", "--qos=urgent")
         self.lost = self.send("sleep 300", *GPU, "--no-requeue", "--job-name=lost")
         self._until(lambda: self._queue(self.lost).startswith("RUNNING"))
         # Slurm itself takes the node back (ReturnToService=2).
-        node = self.must("squeue", "-h", "-j", self.lost, "-o", "%N").strip()
-        self.must("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
-        # The database may learn of this job only after its end.
-        self._until(lambda: self.lost in self.sacct() and not self._unfinished())
+        self.must(
+            "scontrol", "update", f"nodename={self._node_of(self.lost)}", "state=down",
+            "reason=test",
+        )  # fmt: skip
+        # The database may learn of these jobs only after their end.
+        last = {self.displaced, self.urgent, self.lost}
+        self._until(lambda: last <= self.sacct().keys() and not self._unfinished())
+
+    def _node_of(self, job: str) -> str:
+        return self.must("squeue", "-h", "-j", job, "-o", "%N").strip()
 
     def _summary(self) -> str:
         """Return what Jobstats writes at the end of a job: a GPU that was not used."""
-        node = self.twin.run("squeue", "-h", "-j", self.long, "-o", "%N").stdout.strip()
+        node = self._node_of(self.long)
         figures: dict[str, object] = {
             "cpus": 1, "total_time": 12.5, "used_memory": GIB // 2, "total_memory": GIB,
             "gpu_utilization": {"3": 0.0}, "gpu_used_memory": {"3": GIB},
@@ -169,9 +189,15 @@ def jobs(slurm: None) -> Iterator[Jobs]:
         tempfile.TemporaryDirectory(prefix="site-") as folder,
         tempfile.TemporaryDirectory(prefix="twin-") as place,
         SlurmTwin(
-            load_cluster("puhti", {}), Path(place), live={"gpu": 2, "M": 2}, asleep=False
+            load_cluster("puhti", {}),
+            Path(place),
+            live={"gpu": 2, "M": 2},
+            asleep=False,
+            lines=CONF,
         ) as twin,
     ):
+        twin.sacctmgr(["add qos urgent priority=1000 preempt=normal"])
+        twin.sacctmgr(["modify user where name=root cluster=puhti set qos+=urgent"])
         twin.environment.update({"PATH": os.environ["PATH"], "TEHO_HOME": folder,
                                  "XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder})  # fmt: skip
         yield Jobs(twin)
@@ -188,9 +214,12 @@ def test_every_job_is_listed_with_the_figures_of_sacct(jobs: Jobs) -> None:
     rows, peaks = jobs.sacct(), jobs.peaks()
     listed = {line["id"]: line for line in jobs.json("jobs", "--since", "1d")["jobs"]}
     assert sorted(listed) == sorted(rows)
-    assert len(listed) >= TASKS + 11 == 203
+    assert len(listed) >= TASKS + 14 == 206
     words = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "cancelled",
-             "TIMEOUT": "timed_out", "NODE_FAIL": "node_failed"}  # fmt: skip
+             "TIMEOUT": "timed_out", "NODE_FAIL": "node_failed",
+             "PREEMPTED": "preempted"}  # fmt: skip
+    if HAS_GROUPS:
+        words["OUT_OF_MEMORY"] = "out_of_memory"
     assert {state.split()[0] for state, *_ in rows.values()} == set(words)
     for job_id, (state, elapsed, cores, cpu, code) in rows.items():
         line = listed[job_id]
@@ -212,6 +241,8 @@ def test_every_job_is_listed_with_the_figures_of_sacct(jobs: Jobs) -> None:
     assert listed[jobs.crashed]["signal"] == signal.SIGSEGV
     assert listed[jobs.late]["state"] == "timed_out"
     assert listed[jobs.lost]["state"] == "node_failed"
+    assert listed[jobs.displaced]["state"] == "preempted"
+    assert listed[jobs.greedy]["state"] == ("out_of_memory" if HAS_GROUPS else "completed")
 
 
 def _ending(code: str) -> tuple[int | None, int | None]:
@@ -220,6 +251,7 @@ def _ending(code: str) -> tuple[int | None, int | None]:
     return (None, int(number)) if int(number) else (int(status), None)
 
 
+@pytest.mark.soak
 def test_reports_have_the_figures_of_sacct(jobs: Jobs, tmp_path: Path) -> None:
     rows = jobs.sacct()
     tasks = [one for one in rows if one.startswith(f"{jobs.array}_")]
@@ -266,6 +298,8 @@ def test_every_fate_has_its_report(jobs: Jobs) -> None:
     assert "SIGSEGV" in head(jobs.crashed)
     assert head(jobs.late).startswith("✗ The job ended at its time limit after ")
     assert "because a node failed" in head(jobs.lost)
+    assert "because another job had priority (preemption)" in head(jobs.displaced)
+    assert ("because memory ran out" in head(jobs.greedy)) is HAS_GROUPS
     assert head(jobs.long).startswith("! The job was cancelled after ")
     assert f"Job {jobs.steps} completed after " in head(jobs.steps)
     assert f"Job {jobs.nodes} completed after " in head(jobs.nodes)

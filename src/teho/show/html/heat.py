@@ -1,4 +1,4 @@
-"""The heat map of the page: one row per GPU, time from left to right, as plain SVG.
+"""The heat map of the page: one row per GPU or node, time from left to right, as plain SVG.
 
 The class of a cell sets its colour, which follows the page (light or dark). Values that were not
 recorded are not drawn: the hatched background is visible there.
@@ -15,6 +15,7 @@ from teho.model.document import Plot
 from teho.show.cells import plain, quantity
 from teho.show.html.markup import drawn_text, prose, text
 from teho.show.html.plots import numbers_of
+from teho.units import counted
 
 __all__ = ["heat_section"]
 
@@ -38,7 +39,7 @@ def heat_section(plot: Plot | None) -> str:
     rows = len(plot.series)
     row_px = max(_LOWEST_PX, min(_TALLEST_PX, _WHOLE_PX / rows))
     height = f"{rows * row_px:g}"
-    name = f"{plot.title}: how busy each of {rows} GPUs was, with time from left to right"
+    name = f"{plot.title}: {counted(rows, 'row')}, with time from left to right"
     ends = _edges(plot)
     return f"""<figure class="heat">
 <figcaption><div class="title"><p>{prose(capital(plot.meaning))}</p></div></figcaption>
@@ -100,9 +101,15 @@ def _borders(plot: Plot, width: int) -> str:
 
 def _nodes(plot: Plot) -> Iterator[tuple[str, list[int]]]:
     """Yield the name of each node (empty if there is only one) and the rows of its GPUs."""
-    numbered = enumerate(line.label.rpartition("GPU ")[0].strip() for line in plot.series)
+    numbered = enumerate(_node_of(line.label) for line in plot.series)
     for node, rows in groupby(numbered, key=lambda pair: pair[1]):
         yield node, [row for row, _ in rows]
+
+
+def _node_of(label: str) -> str:
+    """Return `g1` of `g1 GPU 3`, and of `g1`, if a row is a whole node; empty for `GPU 3`."""
+    node, gpu, _ = label.rpartition("GPU ")
+    return node.strip() if gpu else label
 
 
 def _names(plot: Plot, row_px: float, height: str) -> str:

@@ -27,6 +27,7 @@ from teho.show.cells import (
     when_text,
 )
 from teho.show.html.heat import heat_section
+from teho.show.html.many_lines import with_few_lines
 from teho.show.html.markup import advice, copyable, folded, headline, prose, text
 from teho.show.html.plots import PlotLinks, plot_data, plots_section
 from teho.show.html.roofline import rooflines_section
@@ -64,8 +65,9 @@ def page_parts(document: Document, pictures: Sequence[str] = ()) -> PageParts:
     if sum(len(table.rows) for table in document.tables) >= _MANY_ROWS:
         tables = in_child(tables)
     # The tables may be rendered in another process: the plots do not wait for them.
-    data = plot_data(document.plots, document.heat_map, document.findings)
-    plots, heat = plots_section(document.plots), heat_section(document.heat_map)
+    drawn = with_few_lines(document.plots, document.findings)
+    data = plot_data(drawn, document.heat_map, document.findings)
+    plots, heat = plots_section(drawn), heat_section(document.heat_map)
     header = _header(document, page_words)
     used, words = tables()
     page_words.add(words)
@@ -160,7 +162,8 @@ def _sections(
             for one in pictures
         ),
     )
-    yield from _section("Every GPU over time", "heats", large.heat_map)
+    map_title = document.heat_map.title if document.heat_map else ""
+    yield from _section(text(map_title), "heats", large.heat_map)
     step = document.step
     title = "One step over time" if step and step.step is not None else "The trace over time"
     yield from _section(title, "step", step_section(step))

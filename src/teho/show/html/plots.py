@@ -137,7 +137,7 @@ def _figure(number: int, plot: Plot) -> str:
 <figcaption><div class="title"><h4>{title}</h4></div>
 <p>{prose(capital(plot.meaning))}</p></figcaption>
 <div class="canvas" role="img" \
-aria-label="{title} over time, a line per device; the numbers follow below"></div>
+aria-label="{title} over time; the numbers follow below"></div>
 <details><summary>Show the numbers</summary>{numbers_of(plot)}</details>
 </figure>
 """

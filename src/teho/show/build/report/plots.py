@@ -35,32 +35,54 @@ _HEAT_BINS = 120
 
 
 def heat_map_of(summary: Summary) -> Plot | None:
-    """Return how busy each GPU was, in few bins; None if there is one GPU or no value."""
+    """Return how busy each GPU was, in few bins; None if there is one GPU or no value.
+
+    If there are very many GPUs, it has a row for each node: its least busy GPU.
+    """
     metric = METRICS_BY_NAME["gpu_busy_percent"]
     series = tuple(_plot_series(summary, metric, every=True))
+    is_many = len(series) > _MOST_LINES
     if len(series) < 2 or not any(value is not None for one in series for value in one.values):
         return None
     width = math.ceil(summary.bin_count / _HEAT_BINS)
     starts = range(0, summary.bin_count, width)
+    series = tuple(
+        one
+        if width == 1
+        else PlotSeries(one.label, [_mean(one.values[start : start + width]) for start in starts])
+        for one in series
+    )
     return Plot(
         key=metric.name,
-        title="Every GPU over time",
+        title="Every node over time" if is_many else "Every GPU over time",
         unit=metric.unit,
-        meaning=metric.meaning,
+        meaning=f"the least busy GPU of each node: {metric.meaning}" if is_many else metric.meaning,
         group="GPU",
         elapsed_s=[
             round((start + min(start + width, summary.bin_count)) / 2 * summary.bin_s, 3)
             for start in starts
         ],
-        series=tuple(
-            one
-            if width == 1
-            else PlotSeries(
-                one.label, [_mean(one.values[start : start + width]) for start in starts]
-            )
-            for one in series
-        ),
+        series=tuple(_least_of_nodes(summary, series)) if is_many else series,
     )
+
+
+def _least_of_nodes(summary: Summary, gpus: Sequence[PlotSeries]) -> Iterable[PlotSeries]:
+    """Yield a line for each node that has GPUs: in each bin, the smallest known value.
+
+    Args:
+        summary: of the run.
+        gpus: a line for each GPU, in the order of the nodes.
+    """
+    begin = 0
+    for node in summary.nodes:
+        lines, begin = gpus[begin : begin + len(node.gpus)], begin + len(node.gpus)
+        if lines:
+            bins = zip(*(line.values for line in lines), strict=True)
+            yield PlotSeries(node.name, [_least(values) for values in bins])
+
+
+def _least(values: Sequence[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
