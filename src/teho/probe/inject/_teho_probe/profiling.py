@@ -33,6 +33,7 @@ from _teho_probe.surroundings import (
     call_in_main_thread,
     compile_s,
     framework_of,
+    free_bytes,
     is_compiling,
     is_helper,
     is_importing,
@@ -394,7 +395,7 @@ class Profiling:
         expected = self._tracer.expected_bytes()
         if expected > most:
             raise Obstacle("size:%d" % expected)
-        free = self._free_bytes()
+        free = free_bytes(self._folder)
         if free < expected + _SPARE_BYTES:
             raise Obstacle("disk:%d" % free)
         rank = rank_of()
@@ -406,7 +407,7 @@ class Profiling:
             size = os.stat(path + ".part").st_size
             if size > most:
                 raise Obstacle("size:%d" % size)
-            if self._free_bytes() < _SPARE_BYTES:  # the size was not known exactly
+            if free_bytes(self._folder) < _SPARE_BYTES:  # the size was not known exactly
                 raise Obstacle("disk:%d" % free)
             os.replace(path + ".part", path + self._tracer.ending)
         except OSError:  # the profiler may leave no file at all
@@ -416,11 +417,6 @@ class Profiling:
                 if os.path.exists(left):
                     os.unlink(left)
         return name + self._tracer.ending, size
-
-    def _free_bytes(self) -> int:
-        """Return the free space on the disk of the trace."""
-        space = os.statvfs(self._folder)
-        return space.f_bavail * space.f_frsize
 
     def _displaced(self) -> None:
         """Stop, because the program starts its own profiler now."""
