@@ -145,6 +145,27 @@ def test_each_obstacle_is_a_sentence(found, words: str, next_step: str) -> None:
                 assert failed_words(own).startswith("Teho recorded no trace: ")
 
 
+@pytest.mark.parametrize(
+    ("library", "after_s", "words", "next_step"),
+    [
+        ("torch", 10, "ended before the time to record", "`--after 0s` begins to record"),
+        ("jax", 10, "ended before the time to record", "`--after 0s` begins to record"),
+        ("tensorflow", 10, "ended before the time to record", "`--after 0s` begins to record"),
+        ("torch", 0, "ended before the time to record", "run for longer"),
+        ("numpy", 10, "has not imported a framework", "teho report"),
+    ],
+)
+def test_a_window_that_was_not_reached(
+    library: str, after_s: float, words: str, next_step: str
+) -> None:
+    plan = msgspec.structs.replace(PLAN, first=None, last=None, window_s=2, after_s=after_s)
+    found = msgspec.structs.replace(process(12), libraries={library: {}})
+    other = msgspec.structs.replace(process(), libraries={})
+    obstacle = obstacle_of(plan, [other, found])
+    assert words in obstacle.found
+    assert next_step in obstacle.next_step
+
+
 def test_a_program_that_was_killed() -> None:
     """Its newest notes are missing, so Teho does not say how many steps it made."""
     obstacle = obstacle_of(PLAN, [process(12)], killed_by="SIGTERM")
@@ -364,7 +385,7 @@ def test_a_program_without_a_framework(teho, tmp_path: Path) -> None:
     # Without `--steps`, a length of time is recorded.
     window = teho("profile", "--", sys.executable, path, env={"COLUMNS": "200"})
     assert (window.returncode, window.stdout) == (3, "x\n")
-    assert "the program did not import PyTorch. Next: `teho report` shows" in window.stderr
+    assert "the program has not imported a framework" in window.stderr
     first, last = done.stderr.splitlines()
     assert "the program has not imported a framework" in first
     assert "teho report" in last

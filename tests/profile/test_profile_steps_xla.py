@@ -45,7 +45,17 @@ def ended():
     assert state.lock is lock and state.profile_session is None
 train(1)
 plan("plain", count=2); train(6); ended()
+def fail(*_, **__): raise RuntimeError("on purpose")
+def space(*free):
+    left = iter(free)
+    return lambda _: types.SimpleNamespace(f_bavail=next(left), f_frsize=1)
+xla = sys.modules["_teho_probe.profile_xla"]
+xla.open = fail  # a trace that is too large must not be written
 plan("size", count=2, most_bytes=10); train(6); ended()
+keep, os.statvfs = os.statvfs, space(1 << 28)
+plan("nearly", count=2); train(6); ended()
+os.statvfs = keep
+del xla.open
 folder = tempfile.mkdtemp()
 plan("displaced", count=9); train(5)
 with jax.profiler.trace(folder): train(1)
@@ -55,11 +65,15 @@ jax.profiler.start_trace(folder)
 plan("own", count=2); train(6)
 jax.profiler.stop_trace()
 ended()
-def fail(*_, **__): raise RuntimeError("on purpose")
 keep, jax.profiler.start_trace = jax.profiler.start_trace, fail
 plan("starts", count=2); train(6); ended()
 jax.profiler.start_trace = keep
-keep, os.statvfs = os.statvfs, lambda _: types.SimpleNamespace(f_bavail=1, f_frsize=4096)
+module = sys.modules["jax._src.profiler"]
+session = types.SimpleNamespace(stop=fail)
+keep, module._profiler = module._profiler, types.SimpleNamespace(ProfilerSession=lambda _: session)
+plan("stops", count=2); train(6); ended()
+module._profiler = keep
+keep, os.statvfs = os.statvfs, space(300 << 20, 10 << 20)
 plan("disk", count=2); train(6); ended()
 os.statvfs = keep
 probe = sys.modules["_teho_probe.profiling"]
@@ -135,10 +149,12 @@ def test_jax(tmp_path: Path) -> None:
     (process,) = probed.watched()
     uses = {use.profile: use for use in process.profiled}
     assert {name: use.why for name, use in uses.items()} == {
-        "plain": "", "size": "size", "displaced": "displaced", "own": "own", "starts": "error",
-        "disk": "disk", "events": "memory", "again": "", "window": "",
+        "plain": "", "size": "size", "nearly": "disk", "displaced": "displaced", "own": "own",
+        "starts": "error", "stops": "error", "disk": "disk", "events": "memory", "again": "",
+        "window": "",
     }  # fmt: skip
-    assert "on purpose" in uses["starts"].detail
+    assert all("on purpose" in uses[name].detail for name in ("starts", "stops"))
+    assert [uses[name].detail for name in ("nearly", "disk")] == [str(1 << 28), str(300 << 20)]
     assert uses["events"].steps[1] - uses["events"].steps[0] < 28
     assert len(list(probed.spool.glob("trace-*"))) == 4
     for name in ("plain", "again"):
@@ -176,6 +192,16 @@ keep, profiler.start = profiler.start, fail
 plan("starts", count=3)
 model.fit(x, y, batch_size=20, verbose=0)
 profiler.start = keep
+def fail_later(save): stop(save=save); raise RuntimeError("on purpose")
+stop, profiler.stop = profiler.stop, fail_later
+plan("stops", count=3)
+model.fit(x, y, batch_size=20, verbose=0)
+profiler.stop = stop
+left = iter((300 << 20, 10 << 20))  # it becomes known only when TensorFlow has written its file
+keep, os.statvfs = os.statvfs, lambda _: types.SimpleNamespace(f_bavail=next(left), f_frsize=1)
+plan("disk", count=3)
+model.fit(x, y, batch_size=20, verbose=0)
+os.statvfs = keep
 plan("again", count=3)
 model.fit(x, y, batch_size=20, verbose=0)
 print("done")
@@ -186,14 +212,21 @@ print("done")
 @pytest.mark.skipif(bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow"))
 def test_keras_on_tensorflow(tmp_path: Path) -> None:
     probed = Probed(tmp_path)
-    probed.environment = {"CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow"}
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    probed.environment = {
+        "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow", "TMPDIR": str(temporary),
+    }  # fmt: skip
     done = probed.run(PLANS + KERAS, python=WITH_FRAMEWORKS)
     assert (done.stdout, done.returncode) == (b"done\n", 0), done.stderr
     (process,) = probed.watched()
     uses = {one.profile: one for one in process.profiled if one.why != "accepted"}
     assert {name: use.why for name, use in uses.items()} == {
-        "plain": "", "own": "own", "starts": "error", "again": "",
+        "plain": "", "own": "own", "starts": "error", "stops": "error", "disk": "disk", "again": "",
     }  # fmt: skip
+    assert uses["disk"].detail == str(300 << 20)
+    assert len(list(probed.spool.glob("trace-*"))) == 2
+    assert not list(temporary.glob("teho-*"))
     for name in ("plain", "again"):
         use = uses[name]
         assert use.framework == "tensorflow"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ from profile_traces import call, copy, kernel, mark, path_of, step, write
 from teho.model.finding import Certainty, Finding, Severity
 from teho.profile.summary import read_traces
 from teho.show.build.report.trace import KIND, findings_with_trace
+from teho.show.loaded import LoadedRun
+
+LEARN = Path(__file__).parents[2] / "examples" / "learn" / "runs"
 
 
 def finding(kind: str, severity: Severity = Severity.WARNING) -> Finding:
@@ -128,3 +133,21 @@ def test_a_hint_stays_a_hint(tmp_path: Path) -> None:
     path = write(tmp_path, [step(1, 0, 100), mark("enumerate(DataLoader)#x", 0, 1)])
     hint = finding("input_slow", Severity.HINT)
     assert findings_with_trace(read_traces([path]), [hint], "a-run")[-1].severity is Severity.HINT
+
+
+def test_the_verdict_of_a_run_changes_with_its_trace(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(LEARN / "20261123-122908-starved-bbzr", run)
+    before = LoadedRun.open(str(run)).view
+    assert before.findings[0].kind.startswith("input_")
+    assert before.verdict.startswith(before.findings[0].sentence)
+    assert before.verdict_severity == "warning"
+    path = write(tmp_path, [step(1, 0, 100), mark("enumerate(DataLoader)#x", 0, 1)])
+    (run / "traces").mkdir()
+    (run / "traces" / "c1-1-0-abc123.json.gz").write_bytes(gzip.compress(path.read_bytes()))
+    after = LoadedRun.open(str(run)).view
+    assert after.verdict_severity == "unknown"
+    assert after.verdict.endswith(
+        f"{before.findings[0].sentence} But in the recorded steps, the program waited for its data "
+        "loader for only 1.0 % of a step."
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import socket
 import subprocess
 import urllib.request
@@ -16,7 +18,9 @@ import pytest
 import teho as package
 from browsers import ARGUMENTS, BROWSER
 from profile_traces import path_of
+from sshd import lacking, server
 from support import FRAMEWORKS, lacks_framework, wait_for
+from teho.process.listen import user_at_host
 from teho.profile.summary import read_trace
 
 pytestmark = pytest.mark.skipif(
@@ -29,14 +33,18 @@ STARTS_S = 120
 """TensorBoard imports large packages."""
 
 
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
 @contextmanager
 def tensorboard(printed: str) -> Iterator[str]:
     """Start TensorBoard as the command that Teho prints, and yield its address."""
     match = re.search(r"`tensorboard (--logdir \S+)`", printed)
     assert match, printed
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    port = free_port()
     command = [
         FRAMEWORKS / "bin" / "tensorboard", *match[1].split(), "--host", "127.0.0.1",
         "--port", str(port),
@@ -56,6 +64,33 @@ def _answers(address: str) -> bool:
             return b"profile" in answer.read()
     except OSError:
         return False
+
+
+@contextmanager
+def forwarded(printed: str, address: str, folder: Path) -> Iterator[str]:
+    """Start the `ssh` command that Teho prints, and yield TensorBoard's address on the other side.
+
+    Only the host and the two ports are others.
+    """
+    match = re.search(r"`(ssh [^`]+)`", printed)
+    assert match, printed
+    port = free_port()
+    reached = f"http://localhost:{port}"
+    ports = f"{port}:localhost:{address.rpartition(':')[2]}"
+    others = {"6006:localhost:6006": ports, user_at_host(): "cluster"}
+    command = [others.pop(word, word) for word in shlex.split(match[1])]
+    assert not others, command
+    folder.mkdir()
+    with (
+        server(folder) as cluster,
+        subprocess.Popen(command, env={**os.environ, **cluster.environment}) as tunnel,
+    ):
+        try:
+            wait_for(lambda: tunnel.poll() is not None or _answers(reached), STARTS_S)
+            assert tunnel.poll() is None
+            yield reached
+        finally:
+            tunnel.terminate()
 
 
 @pytest.fixture
@@ -79,9 +114,16 @@ def text_of(page: Any) -> str:
     )
 
 
-def test_xprof_shows_the_steps(teho: Call, tmp_path: Path, page: Any) -> None:
-    done = teho("profile", path_of("conv"), "--trace-to", tmp_path / "logs", env={"COLUMNS": "200"})
-    with tensorboard(done.stdout) as address:
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "nothing is lacking")
+def test_xprof_shows_the_steps_over_ssh(teho: Call, tmp_path: Path, page: Any) -> None:
+    done = teho(
+        "profile", path_of("conv"), "--trace-to", tmp_path / "logs",
+        env={"COLUMNS": "200", "SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"},
+    )  # fmt: skip
+    with (
+        tensorboard(done.stdout) as cluster,
+        forwarded(done.stdout, cluster, tmp_path / "sshd") as address,
+    ):
         page.goto(f"{address}/#profile")
         wait_for(lambda: "Device Compute Time" in text_of(page), STARTS_S)
         text = text_of(page)

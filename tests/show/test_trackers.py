@@ -9,8 +9,11 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -20,6 +23,7 @@ from teho.cli import log
 from teho.errors import InputError
 from teho.model.document import Plot, PlotSeries, Report
 from teho.show.loaded import LoadedRun
+from teho.show.trackers.of_wandb import Wandb
 from teho.show.trackers.tensorboard import checksum
 from teho.show.trackers.tracker import Wish, facts_of, imported, points_of, prose_of
 
@@ -133,18 +137,28 @@ def test_the_event_file_has_the_metrics_of_each_node(teho, tmp_path: Path) -> No
         assert f"teho/cpu_busy_percent/{node}".encode() in path.read_bytes()
 
 
-def test_a_run_that_continues_is_followed_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stop = tmp_path / "stop"
+@contextmanager
+def running(stop: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Start a run that ends when a file exists; yield its recorder and its directory."""
     program = f"import os, time\nwhile not os.path.exists({str(stop)!r}): time.sleep(0.02)"
     with subprocess.Popen(
         [*TEHO, "run", "-q", "--every", "0.1s", "--", sys.executable, "-S", "-c", program],
         stderr=subprocess.DEVNULL,
     ) as recorder:
-        runs = Path(os.environ["TEHO_HOME"]) / "runs"
-        wait_for(lambda: runs.is_dir() and [one for one in runs.iterdir() if one.name[0] != "."])
-        (directory,) = (one for one in runs.iterdir() if one.name[0] != ".")
+        try:
+            runs = Path(os.environ["TEHO_HOME"]) / "runs"
+            wait_for(lambda: list(runs.glob("[!.]*")))
+            (directory,) = runs.glob("[!.]*")
+            yield recorder, directory
+        finally:
+            stop.touch()
+
+
+def test_a_run_that_continues_is_followed_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = tmp_path / "stop"
+    with running(stop) as (recorder, directory):
         looks = []
 
         def look(_: float) -> None:
@@ -168,20 +182,37 @@ def test_a_run_that_continues_is_followed_to_its_end(
     assert b"teho/cpu_busy_percent" in path.read_bytes()
 
 
-def with_package(name: str, code: str, folder: Path, *arguments: str, **variables: str) -> str:
-    """Run `teho log`, then some code, in the Python of the tests' frameworks; return its output."""
+def with_package(
+    name: str, code: str, folder: Path, *arguments: str, run: Path = RUN, before: str = "",
+    exit_code: int = 0, **variables: str,
+) -> str:  # fmt: skip
+    """Run `teho log`, then some code, in the Python of the tests' frameworks; return its output.
+
+    Args:
+        name: the tracker.
+        code: what to run then.
+        folder: in which all of this runs.
+        arguments: of `teho log`.
+        run: the recording.
+        before: what to run first; it can add to `sys.argv`.
+        exit_code: of `teho log`.
+        variables: of the environment.
+    """
     if reason := lacks_framework(name):
         pytest.skip(reason)
     # Teho's own packages come last, so that they replace none of the tracker's.
     paths = [str(ROOT / "src"), sysconfig.get_path("purelib")]
-    start = f"import sys; sys.path += {paths!r}\nfrom teho.cli import main\n"
+    start = (
+        f"import sys; sys.path += {paths!r}\nfrom teho.cli import main\n"
+        f"sys.argv = ['teho', 'log', '--to', {name!r}, {str(run)!r}, *{list(arguments)!r}]\n"
+    )
     call = (
-        f"sys.argv = ['teho', 'log', '--to', {name!r}, {str(RUN)!r}, *{list(arguments)!r}]\n"
-        "try: main()\nexcept SystemExit as error: assert not error.code, error\n"
+        "\ntry: main()\n"
+        f"except SystemExit as error: assert (error.code or 0) == {exit_code}, error\n"
         "for name in ('numpy', 'pandas'): sys.modules.get(name, 0) or sys.modules.pop(name, 0)\n"
     )
     answer = subprocess.run(
-        [FRAMEWORKS / "bin" / "python", "-W", "ignore", "-c", start + call + code],
+        [FRAMEWORKS / "bin" / "python", "-W", "ignore", "-c", start + before + call + code],
         cwd=folder, env={**os.environ, "HOME": str(folder), **variables}, capture_output=True,
         text=True, timeout=120, check=False,
     )  # fmt: skip
@@ -220,6 +251,11 @@ print(json.dumps([
     assert text == prose_of(run.view)
 
 
+def mlflow_files(folder: Path) -> dict[str, str]:
+    """Return the variables with which MLflow writes into a folder."""
+    return {"MLFLOW_TRACKING_URI": f"file:{folder}/a", "MLFLOW_ALLOW_FILE_STORE": "true"}
+
+
 @pytest.mark.drawn(2, tests="packages")
 def test_mlflow_has_the_run(tmp_path: Path) -> None:
     answer = json.loads(with_package("mlflow", f"""
@@ -231,8 +267,7 @@ print(json.dumps([
     run.data.tags, run.info.status,
     sorted(one.path for one in client.list_artifacts(run.info.run_id, 'teho')),
 ]))
-""", tmp_path, "--project", "cats", MLFLOW_TRACKING_URI=f"file:{tmp_path}/a",
-        MLFLOW_ALLOW_FILE_STORE="true"))  # fmt: skip
+""", tmp_path, "--project", "cats", **mlflow_files(tmp_path)))  # fmt: skip
     values, tags, status, files = answer
     assert values == pytest.approx(busy_values())
     assert tags["teho/run/verdict"].startswith("GPU 0 on c1 was busy with small kernels")
@@ -294,3 +329,112 @@ print(json.dumps([name, SQLiteStorage.get_logs('cats', name), SQLiteStorage.list
     assert [one[BUSY] for one in logs if BUSY in one] == pytest.approx(busy_values())
     assert logs[-1]["teho/finding/gpu_launch_bound"].startswith("GPU 0 on c1 was busy with small")
     assert RUN.name in json.dumps(artifacts)
+
+
+@pytest.mark.drawn(2, tests="packages")
+def test_mlflow_adds_to_the_run_of_the_training(tmp_path: Path) -> None:
+    before = """
+import mlflow
+client = mlflow.MlflowClient()
+training = client.create_run(client.create_experiment('cats')).info
+client.log_metric(training.run_id, 'loss', 0.5)
+client.set_tag(training.run_id, 'mlflow.note.content', 'mine')
+sys.argv += ['--into', training.run_id]
+"""
+    answer = json.loads(with_package("mlflow", f"""
+import json
+(run,) = client.search_runs([training.experiment_id])
+print(json.dumps([
+    [one.value for one in client.get_metric_history(training.run_id, {BUSY!r})],
+    run.data.metrics['loss'], run.data.tags, run.info.status,
+]))
+""", tmp_path, before=before, **mlflow_files(tmp_path)))  # fmt: skip
+    values, loss, tags, status = answer
+    assert values == pytest.approx(busy_values())
+    assert (loss, status) == (0.5, "RUNNING")  # the program that trains may continue
+    assert tags["mlflow.note.content"] == "mine"
+    assert tags["teho/run/verdict"].startswith("GPU 0 on c1 was busy with small kernels")
+
+
+@pytest.mark.drawn(2, tests="packages")
+def test_trackio_adds_to_the_run_of_the_training(tmp_path: Path) -> None:
+    before = """
+import contextlib, trackio
+with contextlib.redirect_stdout(sys.stderr):
+    training = trackio.init(project='cats', name='training', auto_log_gpu=False,
+                            auto_log_cpu=False)
+    training.log({'loss': 0.5}, step=1000)
+    trackio.finish()
+"""
+    answer = with_package("trackio", """
+import json
+from trackio.sqlite_storage import SQLiteStorage
+(name,) = SQLiteStorage.get_runs('cats')
+print(json.dumps([name, SQLiteStorage.get_logs('cats', name)], default=str))
+""", tmp_path, "--project", "cats", "--into", "training", before=before,
+        TRACKIO_DIR=str(tmp_path / "trackio"))  # fmt: skip
+    name, logs = json.loads(answer)
+    assert name == "training"
+    assert [one["loss"] for one in logs if "loss" in one] == [0.5]
+    assert [one[BUSY] for one in logs if BUSY in one] == pytest.approx(busy_values())
+
+
+@pytest.mark.drawn(2, tests="packages")
+def test_wandb_offline_does_not_replace_the_run_of_the_training(tmp_path: Path) -> None:
+    answer = with_package(
+        "wandb", "print(os.listdir())", tmp_path, "--into", "3f9c2e", exit_code=2,
+        before="import os; os.dup2(1, 2)", WANDB_MODE="offline",
+    )  # fmt: skip
+    assert "W&B is offline, and cannot add to an existing run" in answer
+    assert "wandb'" not in answer
+
+
+def test_wandb_adds_to_the_run_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for the package: the real one asks W&B for the run."""
+    package = MagicMock()
+    run = package.init.return_value
+    run.notes = "mine"
+    monkeypatch.setitem(sys.modules, "wandb", package)
+    loaded = LoadedRun.open(str(RUN))
+    Wandb(loaded.run, Wish("", "3f9c2e", None)).end(loaded.view, {})
+    given = package.init.call_args.kwargs
+    assert (given["id"], given["resume"], given["name"]) == ("3f9c2e", "must", None)
+    assert run.notes == "mine"
+    Wandb(loaded.run, Wish("", "", None)).end(loaded.view, {})
+    assert run.notes == prose_of(loaded.view)
+
+
+@pytest.mark.drawn(2, tests="packages")
+def test_mlflow_follows_a_run_that_continues(tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    before = f"""
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from teho.cli import log
+from teho.show.trackers.of_mlflow import TRACKER
+added, add = [], TRACKER.add
+def noted(self, points):
+    added.append(len(points))
+    add(self, points)
+def look(_):
+    if len(added) > 1: Path({str(stop)!r}).touch()
+    time.sleep(0.02)
+TRACKER.add, log.time = noted, SimpleNamespace(sleep=look)
+"""
+    with running(stop) as (_, directory):
+        answer = json.loads(with_package("mlflow", """
+import json, mlflow
+client = mlflow.MlflowClient()
+(run,) = client.search_runs([client.get_experiment_by_name('teho').experiment_id])
+(name,) = [one for one in run.data.metrics if one.startswith('teho/cpu_busy_percent/')]
+times = [one.timestamp for one in client.get_metric_history(run.info.run_id, name)]
+print(json.dumps([added, times, run.info.status]))
+""", tmp_path, "--follow", run=directory, before=before, **mlflow_files(tmp_path)))  # fmt: skip
+    added, times, status = answer
+    *added, facts = added
+    assert len(added) > 1
+    assert facts == 1
+    assert times == sorted(set(times))
+    assert len(times) >= len(added)
+    assert status == "FINISHED"

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sshd import Server, lacking, server
 from trees import content, make_tree, program, result
 
+from sshd import Server, lacking, server
 from support import TEHO
 from teho.stage.machine import Place, problem_of, read_place, shown
 

@@ -30,7 +30,7 @@ COMMANDS = {
     "jobs": ("Understand", "List all jobs of a period, and what each job used."),
     "digest": ("Understand", "Add up what the jobs of a period used and wasted."),
     "top": ("Understand", "Show all nodes and GPUs of a run while it is running."),
-    "profile": ("Understand", "Record steps with PyTorch's profiler: why was the GPU idle?"),
+    "profile": ("Understand", "Record steps with a profiler: why was the GPU idle?"),
     "diff": ("Understand", "Compare two runs: times, findings and other differences."),
     "compare": ("Understand", "Run a program on cores and on GPUs: which is faster?"),
     "scale": ("Understand", "Measure one program on more and more GPUs or cores."),

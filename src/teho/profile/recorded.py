@@ -36,6 +36,15 @@ class Obstacle(NamedTuple):
         return InputError(self.found, next_step=self.next_step)
 
 
+_FRAMEWORKS = frozenset(("torch", "jax", "tensorflow"))
+"""Modules of the frameworks whose profilers the probe can start."""
+_NO_FRAMEWORK = Obstacle(
+    "the program has not imported a framework whose profiler Teho can start (PyTorch, JAX, "
+    "TensorFlow)",
+    "`teho report` shows where the time went in any program",
+)
+
+
 def uses_of(
     processes: Sequence[WatchedProcess], plan: str = ""
 ) -> list[tuple[WatchedProcess, ProfilerUse]]:
@@ -104,14 +113,13 @@ def obstacle_of(
         )
     steps = max((one.progress[-1].steps for one in processes if one.progress), default=0)
     if plan.window_s is not None:
-        if not any("torch" in one.libraries for one in processes):
-            return Obstacle(
-                "the program did not import PyTorch",
-                "`teho report` shows where the time went in any program",
-            )
+        if all(_FRAMEWORKS.isdisjoint(one.libraries) for one in processes):
+            return _NO_FRAMEWORK
         return Obstacle(
             "the program ended before the time to record",
-            "`--after 0s` begins to record as soon as PyTorch is imported",
+            "`--after 0s` begins to record as soon as the framework is imported"
+            if plan.after_s
+            else "let the program run for longer",
         )
     if not steps:
         return Obstacle(
@@ -194,10 +202,7 @@ def _obstacle(use: ProfilerUse, plan: ProfilerPlan | None) -> Obstacle:
             "`--with rocprof` runs rocprofv3",
         )
     if use.why == "framework":
-        return Obstacle(
-            "the program has not imported a framework whose profiler Teho can start (PyTorch)",
-            "`teho report` shows where the time went in any program",
-        )
+        return _NO_FRAMEWORK
     if use.why == "ended":
         return Obstacle(
             f"the program ended{at or ' before the first step to record'}, so there is no trace",

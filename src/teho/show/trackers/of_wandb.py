@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from teho.errors import InputError
 from teho.model.document import Report
 from teho.model.run import Run
 from teho.show.trackers.tracker import PREFIX, Point, Tracker, Wish, facts_of, imported, prose_of
@@ -13,6 +14,8 @@ from teho.show.trackers.tracker import PREFIX, Point, Tracker, Wish, facts_of, i
 __all__ = ["TRACKER"]
 
 _TIME = f"{PREFIX}elapsed_s"
+_OFFLINE = ("offline", "dryrun")
+"""Values of the setting `mode`."""
 
 
 class Wandb(Tracker):
@@ -22,6 +25,12 @@ class Wandb(Tracker):
 
     def __init__(self, run: Run, wish: Wish) -> None:
         self._wandb = imported(self.package)
+        if wish.into and self._wandb.setup().settings.mode in _OFFLINE:
+            raise InputError(
+                "--into: W&B is offline, and cannot add to an existing run",
+                next_step="run this command on a node with a network, without WANDB_MODE=offline",
+            )
+        self._is_own = not wish.into
         self._run = self._wandb.init(
             project=wish.project or os.environ.get("WANDB_PROJECT") or "teho",
             id=wish.into or None,
@@ -44,7 +53,8 @@ class Wandb(Tracker):
         """Log the findings as a table, the facts as the summary, and the files as an artefact."""
         numbers, words = facts_of(report)
         self._run.summary.update({**numbers, **words})
-        self._run.notes = prose_of(report)
+        if self._is_own:
+            self._run.notes = prose_of(report)
         rows = [[one.severity.value, one.sentence, one.action] for one in report.findings]
         columns = ["severity", "finding", "advice"]
         self._run.log({f"{PREFIX}findings": self._wandb.Table(columns=columns, data=rows)})

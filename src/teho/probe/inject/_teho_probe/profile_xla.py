@@ -90,8 +90,8 @@ class _Tracer:
         """End the last step. `save` stops the profiler, because it writes the trace too."""
         self.mark(None)
 
-    def events(self) -> int:
-        """Return 0: the number of events is not known before the trace is written."""
+    def expected_bytes(self) -> int:
+        """Return 0: the size is not known before the trace is written."""
         return 0
 
     def save(self, path: str) -> None:
@@ -101,7 +101,7 @@ class _Tracer:
     def discard(self) -> None:
         """Stop without a trace."""
         self.mark(None)
-        self._end("")
+        self.release()
 
     def _end(self, path: str) -> None:
         if self.is_active:
@@ -167,6 +167,8 @@ class JaxTracer(_Tracer):
         super().__init__(plan, displaced)
         self._jax = sys.modules["jax"]
         self._module = sys.modules["jax._src.profiler"]
+        self._data = b""
+        """The trace, from the end of the session on."""
 
     def holder(self) -> tuple[Any, str]:
         """Return JAX's state of the profiler."""
@@ -191,19 +193,36 @@ class JaxTracer(_Tracer):
         self._wait()
         self._jax.profiler.start_trace(os.devnull, profiler_options=options)
 
-    def end(self, path: str) -> None:
+    def stop(self, steps: list[int]) -> None:
+        """End the last step and the session: so the size is known before the file is written."""
+        super().stop(steps)
+        self._wait()
+        self._end("")
+
+    def end(self, _: str) -> None:
         """Take the events from the session. `stop_trace` would convert them to JSON too."""
-        if path:
-            self._wait()
         state = self.holder()[0]
         with state.lock:
             session = state.profile_session
-            data = session.stop() if session is not None else b""
-            state.reset()
-            self._module.clear_metadata()
-        if path:
-            with open(path, "wb") as file:
-                file.write(data)
+            try:
+                self._data = session.stop() if session is not None else b""
+            finally:  # the program can start its own profiler, whatever goes wrong
+                state.reset()
+                self._module.clear_metadata()
+
+    def expected_bytes(self) -> int:
+        """Return the size of the trace."""
+        return len(self._data)
+
+    def save(self, path: str) -> None:
+        """Write the trace."""
+        with open(path, "wb") as file:
+            file.write(self._data)
+
+    def release(self) -> None:
+        """End the session, and free the memory of the trace."""
+        super().release()
+        self._data = b""
 
     def annotation(self, number: int) -> Any:
         """Return an annotation that XProf counts as a step."""

@@ -33,6 +33,7 @@ from _teho_probe.surroundings import (
     call_in_main_thread,
     compile_s,
     framework_of,
+    free_bytes,
     is_compiling,
     is_helper,
     is_importing,
@@ -51,9 +52,6 @@ __all__ = ["Obstacle", "Profiling"]
 _WAITING, _WARM, _RECORDING, _DONE = range(4)
 _TICK_S, _WAITING_S = 0.05, 0.5
 """Time between two checks of the probe's thread: while the profiler records, and before."""
-_EVENT_BYTES = 400
-"""Size of an event in a trace, for an estimate. With PyTorch 2.13 on CPUs, it was 260 bytes, and
-410 with shapes (2026-11-26)."""
 _SPARE_BYTES = 256 * 1024**2
 """Space that must be free after the trace is written."""
 _MOST_WINDOWS = 4
@@ -394,11 +392,10 @@ class Profiling:
     def _save(self) -> tuple[str, int]:
         """Write the trace, and return the name and the size of its file."""
         most = int(self._plan["most_bytes"])
-        expected = self._tracer.events() * _EVENT_BYTES
+        expected = self._tracer.expected_bytes()
         if expected > most:
             raise Obstacle("size:%d" % expected)
-        space = os.statvfs(self._folder)
-        free = space.f_bavail * space.f_frsize
+        free = free_bytes(self._folder)
         if free < expected + _SPARE_BYTES:
             raise Obstacle("disk:%d" % free)
         rank = rank_of()
@@ -408,16 +405,17 @@ class Profiling:
         try:
             self._tracer.save(path + ".part")
             size = os.stat(path + ".part").st_size
-            if size <= most:
-                os.replace(path + ".part", path + self._tracer.ending)
+            if size > most:
+                raise Obstacle("size:%d" % size)
+            if free_bytes(self._folder) < _SPARE_BYTES:  # the size was not known exactly
+                raise Obstacle("disk:%d" % free)
+            os.replace(path + ".part", path + self._tracer.ending)
         except OSError:  # the profiler may leave no file at all
             raise Obstacle("written") from None
         finally:
             for left in (path + ".part", path + ".part.tmp"):  # Kineto's own file has `.tmp`
                 if os.path.exists(left):
                     os.unlink(left)
-        if size > most:
-            raise Obstacle("size:%d" % size)
         return name + self._tracer.ending, size
 
     def _displaced(self) -> None:

@@ -1,4 +1,4 @@
-"""What `teho profile` must know of a process: its framework, its rank, and other tools."""
+"""What `teho profile` must know of a process: its framework, rank, tools, memory and disk."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = [
     "call_in_main_thread",
     "compile_s",
     "framework_of",
+    "free_bytes",
     "is_compiling",
     "is_helper",
     "is_importing",
@@ -149,6 +150,12 @@ def used_bytes() -> int:
     """Return the memory of this process; 0 if it cannot be read."""
     pages = read_file("/proc/self/statm").split()[1:2]
     return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+
+def free_bytes(folder: str) -> int:
+    """Return the free space on the disk of a folder."""
+    space = os.statvfs(folder)
+    return space.f_bavail * space.f_frsize
 
 
 _CALLBACKS: list[Any] = []
