@@ -58,6 +58,13 @@ for dataset in (TensorDataset(images, labels), Samples(), (images.numpy(), label
 assert first["x"].tolist() == [[row, row] for row in range(8)]
 assert last["y"].tolist() == list(range(16, 21))
 
+# ---- what programs read of a DataLoader ----
+
+for dataset in (Samples(), TensorDataset(images, labels), (images, labels), {"x": images}, images):
+    feed = resident(dataset, 16, drop_last=True)
+    assert (len(feed.dataset), feed.batch_size, feed.drop_last) == (50, 16, True)
+assert torch.equal(resident((images, labels), 16).dataset[7][0], images[7])
+
 # ---- the rows of an array are copied together if its batches are small ----
 
 
@@ -159,7 +166,7 @@ for more in ({}, {"num_workers": 4}):
     parts = [[batch["y"].tolist() for batch in feed] for feed in feeds]
     assert [list(map(len, part)) for part in parts] == [[4, 4, 2], [4, 4, 3]]
     assert sorted(itertools.chain(*itertools.chain(*parts))) == list(range(21))
-for dataset, more in ((Stream(), {"shuffle": True}), (iter_once(), {})):
+for dataset, more in ((Stream(), {"shuffle": True}), (map(abs, range(50)), {})):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
