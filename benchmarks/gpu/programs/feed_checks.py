@@ -75,14 +75,14 @@ def copied_from_the_node() -> str:
 def a_part_on_the_gpu() -> str:
     # Half of the data fit into the larger memory, and a part into the smaller one.
     share = 0.5 * images.nbytes / free_bytes
-    return checked(Rows(), r"do not fit .* samples are there", memory_share=share)
+    return checked(Rows(), r"do not fit .* samples are there", memory_share=share, num_workers=0)
 
 
 def nothing_on_the_gpu() -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         share = 0.05 * images.nbytes / free_bytes
-        how = checked(Rows(), "not resident: .* do not fit", memory_share=share)
+        how = checked(Rows(), "not resident: .* do not fit", memory_share=share, num_workers=0)
     assert any("resident loads each batch" in str(one.message) for one in caught), "no warning"
     return how
 
