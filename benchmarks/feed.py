@@ -11,7 +11,9 @@ delay. *hand-written* is a loader that a user could write: it shuffles the numbe
 `torch.randperm(n)`, divides these numbers into batches, and takes `x[rows], y[rows]` for the
 numbers `rows` of each batch. *index_select* is the same loader with `x.index_select(0, rows)`,
 which is faster than `x[rows]`. A *control* is a program that `teho.feed` cannot make faster. In a
-control, `loader` may be at most 5 % slower than the fastest DataLoader. The JPEG images have 500 ×
+control, `loader` and `resident` may be at most 5 % slower than the fastest DataLoader. In the row
+with *the first epoch*, each epoch has a new loader. This time includes the start of the workers. It
+also includes the measurement with which `loader` chooses how to load. The JPEG images have 500 ×
 375 pixels. All loaders decode the images with the same function of Pillow, except that DALI uses
 its own decoder on the CPU. In the rows with *time divided by the time of*, the benchmark divides
 the times of two epochs that follow each other, and shows the median of these quotients. In the rows
@@ -20,7 +22,9 @@ depend less on other programs on the machine. The loaders of such a row have no 
 
 The last row counts faults: in each of these epochs, up to 8 ranks are interrupted up to three times
 and continue with `state_dict`. The kind of data, the batch size, the number of ranks and the other
-settings are random. The epochs are the ones of the test `tests/feed/programs/epochs.py`.
+settings are random. If the samples cannot be divided between the ranks, `teho.feed` raises an
+error, and the epoch does not count. The epochs are the ones of the test
+`tests/feed/programs/epochs.py`.
 
 The environment variable `TEHO_FEED_PYTHON` names the Python that runs the loaders. This Python
 needs PyTorch. Some rows also need Pillow, SPDL, DALI (`nvidia-dali-cuda120`), webdataset or litdata
@@ -86,7 +90,8 @@ def measure(*, quick: bool) -> list[Row]:
         rows += _network(rounds, env)
         rows += _small_files(folder, env)
         rows += _jpeg(folder, rounds, env)
-        rows += [_control(case, rounds, env) for case in _CONTROLS]
+        rows += [row for case in _CONTROLS for row in _control(case, rounds, env)]
+        rows.append(_first(rounds, env))
         rows.append(_exactly_once(folder, env))
     return rows
 
@@ -243,12 +248,23 @@ def _jpeg(folder: Path, rounds: int, env: Mapping[str, str]) -> list[Row]:
     return rows
 
 
-def _control(case: str, rounds: int, env: Mapping[str, str]) -> Row:
+def _control(case: str, rounds: int, env: Mapping[str, str]) -> list[Row]:
     found = _run(case, rounds, env)
-    ours = found.pop("loader")
-    peer = min(found, key=lambda name: _times(found[name], ours))
-    what = f"control: {_CONTROLS[case]}, time divided by the time of {peer}"
-    return Row(what=what, unit="×", ours=Figures.of(_times(ours, found[peer])), budget=1.05)
+    ours = {name: found.pop(name) for name in ("loader", "resident") if name in found}
+    rows = []
+    for name, own in ours.items():
+        peer = min(found, key=lambda other: _times(found[other], own))
+        what = f"control, `{name}`: {_CONTROLS[case]}, time divided by the time of {peer}"
+        figures = Figures.of(_times(own, found[peer]))
+        rows.append(Row(what=what, unit="×", ours=figures, budget=1.05))
+    return rows
+
+
+def _first(rounds: int, env: Mapping[str, str]) -> Row:
+    found = _run("first", rounds, env)
+    (peer,) = found.keys() - {"loader"}
+    what = f"the first epoch: {_CONTROLS['python']}"
+    return _beside(what, found["loader"], peer, found[peer], 1.0)[0]
 
 
 def _exactly_once(folder: Path, env: Mapping[str, str]) -> Row:

@@ -322,6 +322,21 @@ class Stream(IterableDataset):
             yield torch.tensor([sum(number * row for number in range(5_000)) % 1000])
 
 
+def augmented(_: Path) -> Makers:
+    """Return also `resident`, which warns that it has to load each batch."""
+    images = Augmented()
+    return {"resident": resident(images, 64, shuffle=True), **control(images, 64)}
+
+
+def first(_: Path) -> Makers:
+    """Return feeds for which each epoch is the first one of a new loader."""
+    samples = Python()
+    return {
+        "loader": Again(lambda: loader(samples, 16, shuffle=True)),
+        "DataLoader, 2 workers": Again(lambda: workers(samples, 16, WORKERS, shuffle=True)),
+    }
+
+
 def control(dataset, batch: int) -> Makers:
     return {
         "loader": loader(dataset, batch, shuffle=True),
@@ -333,6 +348,8 @@ def control(dataset, batch: int) -> Makers:
 def stream(_: Path) -> Makers:
     return {
         "loader": loader(Stream(), 16),
+        # So small a share that the samples do not fit into memory.
+        "resident": resident(Stream(), 16, memory_share=1e-9),
         "DataLoader": DataLoader(Stream(), batch_size=16),
         "DataLoader, 1 worker": DataLoader(Stream(), batch_size=16, num_workers=1),
     }
@@ -347,16 +364,18 @@ CASES: dict[str, Callable[[Path], Makers]] = {
     "litdata": in_chunks,
     "jpeg": jpeg,
     "python": lambda _: control(Python(), 16),
-    "augmented": lambda _: control(Augmented(), 64),
+    "augmented": augmented,
     "sleeps": lambda _: control(Sleeps(), 16),
     "tiny": lambda _: control(Tiny(), 8),
     "stream": stream,
+    "first": first,
 }
 
 
 def main() -> None:
     case, rounds, folder = sys.argv[1], int(sys.argv[2]), Path((*sys.argv, "")[3])
     warnings.filterwarnings("ignore", message="This DataLoader will create")
+    warnings.filterwarnings("ignore", message="teho.feed.resident loads each batch")
     makers = CASES[case](folder)
     found: dict[str, list[float]] = {name: [] for name in makers}
     cpu: dict[str, list[float]] = {name: [] for name in makers}

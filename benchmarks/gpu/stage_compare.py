@@ -92,7 +92,12 @@ def _tune(stage: Stage, program: str, words: Sequence[object]) -> Rows:
     argv = [stage.python, str(_FAULTS / f"{program}.py"), *map(str, words), "--seconds"]
     if program == "train_images":
         stage.run([*argv, "0"])  # creates the images
-    told = _told(stage, "tune", 120.0, [], [*argv, "600"])
+    yield from tuned(stage, [*argv, "600"], [], 120.0)
+
+
+def tuned(stage: Stage, argv: Sequence[object], options: Sequence[str], for_s: float) -> Rows:
+    """Yield the gain that `teho tune` proves for a command in this time, and its settings."""
+    told = _told(stage, "tune", for_s, options, argv)
     yield Row("outcome", teho=told["outcome"], why=told["verdict"])
     gain = told["gain"]
     if gain:
@@ -121,7 +126,7 @@ def _scale(stage: Stage) -> Rows:
 
 
 def _told(
-    stage: Stage, command: str, for_s: float, words: Sequence[str], argv: Sequence[str]
+    stage: Stage, command: str, for_s: float, words: Sequence[str], argv: Sequence[object]
 ) -> dict[str, Any]:
     """Return the JSON of a command. It runs for `for_s`, or for the rest of the stage's time."""
     for_s = stage.seconds(min(for_s, stage.left_s - 10), 6.0)

@@ -78,7 +78,8 @@ def main(epochs):
             for weights in model.parameters():
                 weights.data -= 0.1 * weights.grad
                 weights.grad = None
-        print(len(losses), torch.stack(losses).mean().item())
+        loss = torch.stack(losses).sum().item() * loader.batch_size / len(loader.dataset)
+        print(len(losses), loss)
 
 main(int(sys.argv[1]))
 """

@@ -73,9 +73,9 @@ def test_data_stay_on_the_device(tmp_path: Path) -> None:
             "`__iter__`, or give a larger memory_share"
         ),
         (
-            "a generator as a dataset: its samples can be read only once; expected an object whose "
-            "__iter__ begins again in each epoch. Next: make a class whose __iter__ has the code "
-            "of the generator"
+            "a dataset of type map, whose samples can be read only once; expected an object whose "
+            "__iter__ begins again in each epoch. Next: make a subclass of IterableDataset whose "
+            "__iter__ returns such an iterator"
         ),
     ]
     assert [line.partition("batch: ")[2] for line in lines[6:9]] == [

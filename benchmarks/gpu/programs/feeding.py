@@ -1,6 +1,7 @@
 """Time epochs of `teho.feed` and of other feeds of a GPU: each batch ends in the GPU's memory.
 
-python feeding.py CASE ROUNDS    CASE is `plain` or `changed` (cropped, mirrored and normalised)
+python feeding.py CASE ROUNDS    CASE is `plain`, `changed` (cropped, mirrored and normalised), or
+                                 `computing` (with work for the GPU in each step)
 
 Prints JSON: for each feed the seconds of its epochs, and whether each sample came exactly once and
 with its own label. The feeds take turns. The first epoch of each feed is not counted.
@@ -22,6 +23,14 @@ HAS_GPU = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if HAS_GPU else "cpu")
 BATCH = 512
 MEAN, STD = 0.5, 0.25
+STEP_CYCLES, STEP_S = 700_000, 0.0004
+"""Work of the GPU in a step: about 0.4 ms on an H200. A copy of a batch takes as long."""
+
+
+def images_of(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return images and their numbers."""
+    torch.manual_seed(0)
+    return torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8), torch.arange(count)
 
 
 class Changed(Dataset):
@@ -64,6 +73,39 @@ class Sliced:
             yield self._images[rows], self._labels[rows]
 
 
+class Pinned:
+    """What a user could write by hand if the set is too large for the GPU: all data are pinned."""
+
+    def __init__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        self._parts = [pinned(images), pinned(labels)]
+
+    def __iter__(self):
+        for rows in torch.randperm(len(self._parts[0])).split(BATCH):
+            yield [
+                pinned(part.index_select(0, rows)).to(DEVICE, non_blocking=True)
+                for part in self._parts
+            ]
+
+
+class Computing:
+    """The batches of a feed, with work for the GPU after each batch."""
+
+    def __init__(self, batches: Iterable) -> None:
+        self._batches = batches
+
+    def __iter__(self):
+        for batch in self._batches:
+            if HAS_GPU:
+                torch.cuda._sleep(STEP_CYCLES)
+            else:
+                time.sleep(STEP_S)
+            yield batch
+
+
+def pinned(array: torch.Tensor) -> torch.Tensor:
+    return array.pin_memory() if HAS_GPU else array
+
+
 def workers(dataset: Dataset, count: int) -> Moved:
     more = {"persistent_workers": True} if count else {}
     return Moved(
@@ -86,13 +128,15 @@ def feeds_of(case: str, images: torch.Tensor, labels: torch.Tensor, count: int) 
     else:
         dataset = TensorDataset(images, labels)
         # A share so small that the data do not fit: batches are copied from the node's memory.
+        copied = resident((images, labels), BATCH, shuffle=True, memory_share=1e-5)
         own = {
             "resident": resident((images, labels), BATCH, shuffle=True),
-            "resident, from host memory": resident(
-                (images, labels), BATCH, shuffle=True, memory_share=1e-5
-            ),
+            "resident, from host memory": copied,
             "hand-written": Sliced(images, labels),
+            "hand-written, pinned memory": Pinned(images, labels),
         }
+        if case == "computing":
+            return {name: Computing(feed) for name, feed in own.items()}
     return own | {
         "loader": Moved(loader(dataset, BATCH, shuffle=True)),
         "DataLoader": workers(dataset, 0),
@@ -112,10 +156,8 @@ def epoch(feed: Iterable) -> tuple[float, list[torch.Tensor]]:
 
 
 def main(case: str, rounds: int) -> None:
-    samples, count = (50_000 if case == "plain" else 20_000, 8) if HAS_GPU else (2_000, 2)
-    torch.manual_seed(0)
-    labels = torch.arange(samples)
-    images = torch.randint(0, 256, (samples, 3, 32, 32), dtype=torch.uint8)
+    samples, count = (20_000 if case == "changed" else 50_000, 8) if HAS_GPU else (2_000, 2)
+    images, labels = images_of(samples)
     feeds = feeds_of(case, images, labels, count)
     seconds: dict[str, list[float]] = {name: [] for name in feeds}
     is_right = {}
@@ -127,7 +169,7 @@ def main(case: str, rounds: int) -> None:
                 continue
             found = torch.cat(seen).cpu()
             is_right[name] = bool(torch.equal(found.sort().values, labels))
-            if case == "plain":
+            if case != "changed":
                 for some, whose in feed:
                     is_right[name] &= torch.equal(some.cpu(), images[whose.cpu()])
     print(json.dumps({"seconds": seconds, "is_right": is_right, "samples": samples}))

@@ -14,6 +14,8 @@ __all__ = ["PROCESSES_ONLY", "check_arguments"]
 
 PROCESSES_ONLY = ("worker_init_fn", "timeout")
 """Arguments of DataLoader that have no effect on threads."""
+_WORKERS_ONLY = ("multiprocessing_context", "persistent_workers", "prefetch_factor")
+"""Arguments that DataLoader refuses if the main process loads."""
 
 
 def check_arguments(
@@ -46,6 +48,9 @@ def check_arguments(
         raise InputError(f"loader has no argument {name}", "an argument of DataLoader")
     if num_workers is not None and (not isinstance(num_workers, int) or num_workers < 0):
         raise InputError(f"num_workers={num_workers!r}", "a number of at least 0")
+    _check_workers(0 if is_stream and num_workers is None else num_workers, options)
+    if batch_size is None and drop_last:
+        raise InputError("drop_last with batch_size=None", "a number of samples as batch_size")
     order = {
         "batch_sampler": batch_sampler is not None,
         "sampler": sampler is not None,
@@ -77,3 +82,15 @@ def check_arguments(
     for name in PROCESSES_ONLY:
         if threads and options.get(name):
             raise InputError(f"{name} with threads=True", "threads=False: it is for processes")
+
+
+def _check_workers(num_workers: int | None, options: Mapping[str, Any]) -> None:
+    """Refuse options of worker processes that have no effect, or with which samples are lost."""
+    if not options.get("in_order", True):
+        raise InputError(
+            "in_order=False: a saved position would not say which batches the program got",
+            "in_order=True",
+        )
+    for name in _WORKERS_ONLY:
+        if num_workers == 0 and options.get(name):
+            raise InputError(f"{name} with num_workers=0", f"num_workers=1, or no {name}")

@@ -13,7 +13,7 @@ import torch
 from teho.errors import InputError
 from teho.feed.tree import Rebuild, flat
 
-__all__ = ["Arrays", "arrays_of"]
+__all__ = ["Arrays", "arrays_of", "numbered"]
 
 
 _TOGETHER_BYTES, _LEAST_TOGETHER = 64 * 1024, 8
@@ -85,6 +85,31 @@ class Arrays(NamedTuple):
         return [many if many >= _LEAST_TOGETHER else 1] * len(sizes)
 
 
+class _Samples:
+    """Arrays as a dataset, whose length is the number of samples."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+
+    def __len__(self) -> int:
+        return self.arrays.samples
+
+    def __getitem__(self, row: int) -> Any:
+        return self.arrays.rebuild([leaf[row] for leaf in self.arrays.leaves])
+
+
+def numbered(dataset: Any) -> Any:
+    """Return a dataset whose length is the number of samples.
+
+    The length of a tuple or dictionary of arrays is the number of its arrays.
+
+    Raises:
+        InputError: the arrays have different lengths.
+    """
+    arrays = arrays_of(dataset) if isinstance(dataset, (tuple, Mapping)) else None
+    return _Samples(arrays) if arrays else dataset
+
+
 def _pinned_rows(leaf: Any, rows: Any) -> Any:
     return leaf.index_select(0, rows).pin_memory()
 
@@ -99,6 +124,8 @@ def arrays_of(dataset: Any) -> Arrays | None:
         InputError: the arrays have different lengths.
     """
     data = torch.utils.data
+    if isinstance(dataset, _Samples):
+        return dataset.arrays
     if type(dataset) is data.Subset:
         inner = arrays_of(dataset.dataset)
         if inner is None:

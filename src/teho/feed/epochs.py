@@ -168,6 +168,9 @@ class Feed:
     """An iterable of batches whose position can be saved, and continued after a restart.
 
     Attributes:
+        dataset: as in DataLoader. Its length is the number of samples.
+        batch_size: as in DataLoader.
+        drop_last: as in DataLoader.
         epoch: the epoch that is running, or that the next iteration begins; the first is 0.
         batch: number of batches of this epoch that were given.
     """
@@ -176,6 +179,9 @@ class Feed:
     batch = 0
     _begins_here = True
     """Whether the next iteration begins at this position, and not with the next epoch."""
+
+    def __init__(self, dataset: Any, batch_size: int | None, *, drop_last: bool) -> None:
+        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
 
     def __iter__(self) -> Iterator[Any]:
         if not self._begins_here:  # the last iteration was left before its end

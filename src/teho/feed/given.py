@@ -24,6 +24,7 @@ class Given:
     def __init__(self, batch_sampler: Any) -> None:
         self._batch_sampler = batch_sampler
         self.batch_size: int | None = getattr(batch_sampler, "batch_size", None)
+        self.drop_last: bool = getattr(batch_sampler, "drop_last", False)
         self._sums = array("I", [0])
 
     def sizes(self) -> range:

@@ -10,7 +10,7 @@ import torch
 
 from teho.errors import InputError
 from teho.feed.arguments import PROCESSES_ONLY, check_arguments
-from teho.feed.arrays import arrays_of
+from teho.feed.arrays import arrays_of, numbered
 from teho.feed.epochs import Epochs, Feed
 from teho.feed.given import Given
 from teho.feed.probing import measured
@@ -91,6 +91,7 @@ def loader(
     Raises:
         InputError: an argument is not possible, or the samples cannot be divided between the ranks.
     """
+    dataset = numbered(dataset)
     check_arguments(
         is_stream=is_stream(dataset), batch_size=batch_size, shuffle=shuffle, sampler=sampler,
         batch_sampler=batch_sampler, num_workers=num_workers, drop_last=drop_last, threads=threads,
@@ -136,7 +137,7 @@ class Loader(Feed):
         collate_fn: Callable[[list[Any]], Any] | None,
         options: dict[str, Any],
     ) -> None:
-        self.dataset = dataset
+        super().__init__(dataset, source.batch_size, drop_last=source.drop_last)
         self._source = source
         self._num_workers, self._threads = num_workers, threads
         self._pins = torch.cuda.is_available() if pin_memory is None else pin_memory

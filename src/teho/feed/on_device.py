@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from teho.errors import InputError
+from teho.feed.arrays import numbered
 from teho.feed.epochs import Epochs, Feed, rank_and_size
 from teho.feed.images import Changes
 from teho.feed.kept import Room, collated, keep
@@ -79,6 +80,7 @@ def resident(
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if place.type != "cpu" and place.index is None:  # threads have another current GPU
         place = torch.device(place.type, getattr(torch, place.type).current_device())
+    dataset = numbered(dataset)
     kept = keep(dataset, Room(place, memory_share), num_workers)
     if isinstance(kept, str):
         how = f"not resident: {kept}"
@@ -105,7 +107,10 @@ def resident(
         source = KeptBatches(kept, Epochs(kept.samples, batch_size, *order))
     changes = Changes(crop_padding, flip, mean, std)
     chosen = None if changes == Changes() else changes
-    return Resident(source, how, place, chosen, transform, lambda: _key(seed, rank, world_size))
+    return Resident(
+        source, how, place, chosen, transform, lambda: _key(seed, rank, world_size),
+        dataset=dataset, batch_size=batch_size, drop_last=drop_last,
+    )  # fmt: skip
 
 
 def _key(seed: int, rank: int | None, world_size: int | None) -> int:
@@ -128,7 +133,9 @@ class Resident(Feed):
         changes: Changes | None,
         transform: Callable[[Any], Any] | None,
         key: Callable[[], int],
+        **given: Any,
     ) -> None:
+        super().__init__(**given)
         self.how = how
         self._source, self._device = source, device
         self._changes, self._transform, self._key = changes, transform, key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -40,14 +40,15 @@ class Stream:
     """Rank and number of ranks."""
 
     def __post_init__(self) -> None:
+        kind = type(self.dataset).__name__
         if not hasattr(self.dataset, "__iter__"):
-            kind = type(self.dataset).__name__
             raise InputError(f"a dataset of type {kind}", "a dataset with __getitem__ or __iter__")
-        if isinstance(self.dataset, Generator):
+        is_iterable = isinstance(self.dataset, torch.utils.data.IterableDataset)
+        if isinstance(self.dataset, Iterator) and not is_iterable:
             raise InputError(
-                "a generator as a dataset: its samples can be read only once",
+                f"a dataset of type {kind}, whose samples can be read only once",
                 "an object whose __iter__ begins again in each epoch",
-                "make a class whose __iter__ has the code of the generator",
+                "make a subclass of IterableDataset whose __iter__ returns such an iterator",
             )
         if (self.num_workers or 0) > 1 and not self.divided:
             raise InputError(
@@ -89,9 +90,8 @@ class Stream:
         options = {**options, "persistent_workers": False}
         if self.divided or self.batch_size is None:
             made = load(
-                self.dataset, batch_size=self.batch_size,
-                drop_last=self.drop_last and self.batch_size is not None, **options,
-            )  # fmt: skip
+                self.dataset, batch_size=self.batch_size, drop_last=self.drop_last, **options
+            )
             return lambda skipped: checked(islice(iter(made), next(skipped), None))
 
         def read(skipped: Iterator[int]) -> Iterator[Any]:

@@ -29,6 +29,10 @@ def check_tensorflow():
 
     arrays = {"x": tf.reshape(tf.range(12.0), (6, 2)), "y": tf.range(6)}
     stream = tf.data.Dataset.from_tensor_slices(arrays)
+    # TensorFlow does not tell the address of a tensor: DLPack does, and does not copy.
+    addresses = [torch.from_dlpack(array).data_ptr() for array in arrays.values()]
+    tensors = arrays_of(arrays).leaves
+    assert [tensor.data_ptr() for tensor in tensors] == addresses, "the memory is shared"
     for dataset in (arrays, stream):
         check_batch(next(iter(resident(dataset, 4))))
     # The samples do not fit: each batch is loaded.

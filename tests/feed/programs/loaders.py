@@ -280,15 +280,53 @@ for dataset, wrong, found in (
     (Stream(), {"shuffle": True}, "shuffle with a dataset that has only __iter__"),
     (Stream(), {"sampler": rows}, "sampler with a dataset that has only __iter__"),
     (Stream(), {"batch_sampler": batches}, "batch_sampler with a dataset that has only __iter__"),
-    (iter_once(), {}, "a generator as a dataset"),
+    (Squares(), {"in_order": False}, "in_order=False"),
+    (Squares(), {"num_workers": 0, "prefetch_factor": 4}, "prefetch_factor with num_workers=0"),
+    (Squares(), {"num_workers": 0, "persistent_workers": True}, "persistent_workers with num_"),
+    (Stream(), {"prefetch_factor": 4}, "prefetch_factor with num_workers=0"),
+    (Stream(), {"batch_size": None, "drop_last": True}, "drop_last with batch_size=None"),
+    (iter_once(), {}, "a dataset of type generator, whose samples can be read only once"),
+    (map(abs, rows), {}, "a dataset of type map"),
+    (zip(rows, rows, strict=True), {}, "a dataset of type zip"),
+    (Path(__file__).open(), {}, "a dataset of type TextIOWrapper"),  # noqa: SIM115 - not read
 ):
     last = error_of(lambda: loader(dataset, **wrong)).strip().splitlines()[-1]  # noqa: B023 - called at once
     assert last.startswith(f"teho.errors.InputError: {found}"), last
     assert "; expected " in last, last
 given = loader(rows, batch_sampler=batches, num_workers=0)
 assert [batch.tolist() for batch in given] == batches
-same = {"shuffle": False, "sampler": None, "batch_sampler": None, "generator": generator}
+same = {"shuffle": False, "sampler": None, "batch_sampler": None, "generator": generator,
+        "in_order": True, "persistent_workers": False, "prefetch_factor": None}  # fmt: skip
 assert values(loader(Squares(), 10, num_workers=0, **same)) == wanted
+
+
+class Again(Stream):
+    """An iterator that begins again in each epoch."""
+
+    def __iter__(self):
+        self.rows = iter(range(57))
+        return self
+
+    def __next__(self):
+        return next(self.rows)
+
+
+feed = loader(Again(), 57)
+assert [batch.tolist() for batch in [*feed, *feed]] == [list(range(57))] * 2
+
+# ---- what programs read of a DataLoader ----
+
+x, y = torch.arange(57), torch.arange(57.0) ** 2
+for dataset in (Squares(), (x, y), {"x": x, "y": y}, x):
+    feed = loader(dataset, 10, drop_last=True)
+    assert (len(feed.dataset), feed.batch_size, feed.drop_last) == (57, 10, True)
+feed = loader(Squares(), sampler=rows, batch_size=10, drop_last=True)
+assert (feed.batch_size, feed.drop_last) == (10, True)
+feed = loader(Stream(), 10, drop_last=True)
+assert (feed.batch_size, feed.drop_last) == (10, True)
+# The samples of a tuple of arrays are tuples.
+(batch,) = loader((x, y), 57, num_workers=0, collate_fn=list)
+assert batch[3] == (3, 9)
 
 # ---- ranks of torch.distributed ----
 

@@ -1,10 +1,12 @@
 """Data that stay on the device: what is copied there, how images change, what is refused."""
 
+import contextlib
 import itertools
 import re
 import warnings
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from teho.errors import InputError
-from teho.feed import kept, resident
+from teho.feed import kept, kept_batches, resident
 from teho.feed.arrays import Arrays
 
 images = torch.randint(0, 256, (50, 3, 12, 10), dtype=torch.uint8)
@@ -57,6 +59,13 @@ for dataset in (TensorDataset(images, labels), Samples(), (images.numpy(), label
 (first, *_, last) = resident(Stream(), 8)
 assert first["x"].tolist() == [[row, row] for row in range(8)]
 assert last["y"].tolist() == list(range(16, 21))
+
+# ---- what programs read of a DataLoader ----
+
+for dataset in (Samples(), TensorDataset(images, labels), (images, labels), {"x": images}, images):
+    feed = resident(dataset, 16, drop_last=True)
+    assert (len(feed.dataset), feed.batch_size, feed.drop_last) == (50, 16, True)
+assert torch.equal(resident((images, labels), 16).dataset[7][0], images[7])
 
 # ---- the rows of an array are copied together if its batches are small ----
 
@@ -138,6 +147,86 @@ class FakeRoom(NamedTuple):
     device: torch.device = torch.device("cuda", 0)
 
 
+# ---- batches that are copied from the node to a GPU, two in advance ----
+
+
+class Buffer(torch.Tensor):
+    """A pinned buffer; its copy on the GPU has the same class."""
+
+    def to(self, device, *, non_blocking):
+        assert non_blocking
+        assert gpu.entered == [device, gpu.streams[0]], "on the device, and in the second stream"
+        gpu.copied += 1
+        return self.clone()
+
+    def record_stream(self, stream):
+        assert stream is gpu.program
+        gpu.recorded += 1
+
+
+class GpuStream:
+    """A stream. An event is the number of copies before it."""
+
+    def __init__(self):
+        self.waited = []
+
+    def record_event(self):
+        assert self in gpu.entered
+        return gpu.copied
+
+    def wait_event(self, event):
+        self.waited.append(event)
+
+
+class Gpu:
+    """In place of the module `torch.cuda`."""
+
+    def __init__(self):
+        self.entered, self.streams, self.program = [], [], GpuStream()
+        self.copied = self.recorded = 0
+
+    def Stream(self, device):  # noqa: N802 - as in torch.cuda
+        self.streams.append(GpuStream())
+        return self.streams[-1]
+
+    def current_stream(self, device):
+        return self.program
+
+    @contextlib.contextmanager
+    def device(self, one):
+        self.entered.append(one)
+        yield
+        self.entered.remove(one)
+
+    stream = device
+
+
+def pinned(shape, *, dtype, pin_memory):
+    assert pin_memory
+    return torch.empty(shape, dtype=dtype).as_subclass(Buffer)
+
+
+def counted(rows):
+    for some in rows:
+        asked.append(len(some))
+        yield some
+
+
+gpu, asked = Gpu(), []
+kept_batches.torch = SimpleNamespace(cuda=gpu, empty=pinned, index_select=torch.index_select)
+parts = torch.randperm(50).split(8)
+batches = kept_batches._copied([images, labels], torch.device("cuda", 0), counted(parts))
+for number, (batch, part) in enumerate(zip(batches, parts, strict=True), 1):
+    some, rows = (leaf.as_subclass(torch.Tensor) for leaf in batch)
+    assert some.dtype == torch.uint8
+    assert torch.equal(some, images[part])
+    assert torch.equal(rows, part)
+    assert len(asked) == min(number + 2, 7), "two batches are copied in advance"
+    assert gpu.program.waited == list(range(2, 2 * number + 1, 2)), "the program waits for its copy"
+    assert gpu.recorded == 2 * number
+assert asked == [8] * 6 + [2]
+kept_batches.torch = torch
+
 # ---- a stream that fits into the node, and not into the GPU ----
 
 size = 21 * (8 + 8)
@@ -159,7 +248,7 @@ for more in ({}, {"num_workers": 4}):
     parts = [[batch["y"].tolist() for batch in feed] for feed in feeds]
     assert [list(map(len, part)) for part in parts] == [[4, 4, 2], [4, 4, 3]]
     assert sorted(itertools.chain(*itertools.chain(*parts))) == list(range(21))
-for dataset, more in ((Stream(), {"shuffle": True}), (iter_once(), {})):
+for dataset, more in ((Stream(), {"shuffle": True}), (map(abs, range(50)), {})):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -237,7 +326,11 @@ assert {flipped for _, _, flipped in places} == {False, True}
 # ---- normalisation ----
 
 mean, std = [0.4, 0.5, 0.6], [0.2, 0.3, 0.4]
-normal = next(iter(resident(images, 50, mean=mean, std=std)))
+seen = []
+feed = resident(images, 50, mean=mean, std=std, transform=lambda x: seen.append(x.dtype) or x)
+normal = next(iter(feed))
+assert seen == [torch.float32]
+assert feed.how.startswith("17.6 KiB"), "the images stay in uint8"
 wanted = (images.float() / 255 - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[
     :, None, None
 ]
