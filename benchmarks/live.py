@@ -10,9 +10,10 @@ refuses connections, so each recorder replaces a file every second. `teho top` r
 
 The benchmark starts `teho top` and nvitop several times, to measure the time until the first
 values. *Verdict and values* is the time until `teho top` has written a verdict about the run and
-the values of a node. CPU time, memory, bytes and ages are measured in several periods of the same
-process, one after the other. CPU time and memory include child processes: `teho top` makes its
-first report in a child process. *Bytes to the terminal* is the number of bytes that the program
+the values of a node. In a job with more than 8 nodes, `teho top` shows the values first, and the
+verdict when its report is made. CPU time, memory, bytes and ages are measured in several periods of
+the same process, one after the other. CPU time and memory include child processes: `teho top` makes
+its first report in a child process. *Bytes to the terminal* is the number of bytes that the program
 writes to the terminal. *PSS* (proportional set size) counts memory that several processes share
 only in part, *RSS* (resident set size) counts it whole.
 
