@@ -4,14 +4,16 @@ One process behaves like the recorders of 64 nodes with 8 GPUs each. When `teho 
 node has already recorded rows for one minute. Then the process behaves like the recorders of 1,250
 nodes. Each of these recorders sends a sample every 3.1 s, and has already recorded rows for 3 s.
 Six of the 1,250 nodes are dead: they send nothing. Six other nodes are slow: they send a sample
-every 8 s. `teho top` runs in a terminal of 120 columns and 40 lines. nvitop shows one node with
-eight GPUs in a terminal of the same size.
+every 8 s. At last, the process behaves like the recorders of 20 nodes behind a firewall that
+refuses connections, so each recorder replaces a file every second. `teho top` runs in a terminal of
+120 columns and 40 lines. nvitop shows one node with eight GPUs in a terminal of the same size.
 
 The benchmark starts `teho top` and nvitop several times, to measure the time until the first
 values. *Verdict and values* is the time until `teho top` has written a verdict about the run and
-the values of a node. CPU time, memory, bytes and ages are measured in several periods of the same
-process, one after the other. CPU time and memory include child processes: `teho top` makes its
-first report in a child process. *Bytes to the terminal* is the number of bytes that the program
+the values of a node. In a job with more than 8 nodes, `teho top` shows the values first, and the
+verdict when its report is made. CPU time, memory, bytes and ages are measured in several periods of
+the same process, one after the other. CPU time and memory include child processes: `teho top` makes
+its first report in a child process. *Bytes to the terminal* is the number of bytes that the program
 writes to the terminal. *PSS* (proportional set size) counts memory that several processes share
 only in part, *RSS* (resident set size) counts it whole.
 
@@ -28,7 +30,10 @@ packages. So these two tools are not in the table.
 Two recorders are measured at the same time, in periods without and with a viewer: one records
 `sleep`, the other one a Python program with the probe. While `teho top` watches a Python program,
 its stack sampler also sends the present line of each process. The stack sampler is a child process
-of the recorder.
+of the recorder. It reads the memory of the program from outside, and never stops the program. While
+`teho top` watches, it takes no more samples of the program than before, and the probe in the
+program does nothing more. So the program becomes slower by at most the additional CPU time of the
+recorder and the sampler, even if they share a core with the program.
 
 The finished run of 64 nodes takes one hour. The Slurm job runs on a real Slurm, whose daemons all
 run on this machine. Its first value is the first amount of memory of a node on the screen.
@@ -58,6 +63,9 @@ from process_tree import members, tree_bytes, tree_cpu_s
 from recorder import cpu_s, memory_bytes, recorder_pid, running
 from terminals import COLUMNS, LINES, in_terminal, plain
 
+from teho.model.live import Way
+from teho.show.top.rows import WAYS
+
 _HERE = Path(__file__).parent
 _GPUS = 8
 _VALUE = re.compile(r"127\.0\.\d+\.\d+ +\d( \d)+ ")
@@ -84,10 +92,16 @@ class _Job(NamedTuple):
     """Budget for the age of a value on the screen."""
     is_small: bool
     """Whether the other budgets of the screen hold for it."""
+    way: Way = "connection"
+    """How the samples come."""
 
 
-_JOBS = (_Job(64, 60, 0, 2, is_small=True), _Job(1250, 3, 6, 5, is_small=False))
-_QUICK = (_Job(2, 3, 0, 2, is_small=True),)
+_JOBS = (
+    _Job(64, 60, 0, 2, is_small=True),
+    _Job(1250, 3, 6, 5, is_small=False),
+    _Job(20, 60, 0, 2, is_small=True, way="file"),
+)
+_QUICK = (_Job(2, 3, 0, 2, is_small=True), _Job(2, 3, 0, 2, is_small=True, way="file"))
 
 
 class _Times(NamedTuple):
@@ -160,12 +174,13 @@ def measure(*, quick: bool) -> list[Row]:
     times = _Times(1.0, 0.5, 2, 1, 2) if quick else _Times(25.0, 40.0, 3, 5, 5)
     rows: list[Row] = []
     for job in _QUICK if quick else _JOBS:
-        say(f"{job.nodes} nodes with {_GPUS} GPUs each")
+        say(f"{job.nodes} nodes with {_GPUS} GPUs each, values {WAYS[job.way]}")
         with tempfile.TemporaryDirectory() as folder:
             env = {**os.environ, "TEHO_HOME": folder}
             with _recorders(Path(folder), job) as began_s:
-                rows += _viewer(env, job, times)
-                if job.is_small:
+                if job.way == "connection":
+                    rows += _viewer(env, job, times)
+                if job.way == "connection" and job.is_small:
                     rows += live_frames.of_views(env, job.nodes, min(times.warm_s, 3.0))
                 if shutil.which("tmux"):
                     rows += _screen_rows(job, _screens(env, job, began_s, times))
@@ -182,7 +197,7 @@ def _recorders(home: Path, job: _Job) -> Iterator[float]:
     """Play the recorders of many nodes; yield the monotonic time of their start."""
     run = home / "runs" / "20261126-080000-live-aaaa"
     counts = (job.nodes, _GPUS, 86400, job.recorded_s, job.bad)
-    argv = [sys.executable, str(_HERE / "live_recorders.py"), str(run), *map(str, counts)]
+    argv = [sys.executable, str(_HERE / "live_recorders.py"), str(run), *map(str, counts), job.way]
     with running(argv, os.environ) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -288,7 +303,8 @@ def _screens(env: Mapping[str, str], job: _Job, began_s: float, times: _Times) -
                 screen = subprocess.run(
                     [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
                 ).stdout
-                _look(screen, time.monotonic() - began_s, bad, ages, seen)
+                if (WAYS["file"] in " ".join(screen.split())) == (job.way == "file"):
+                    _look(screen, time.monotonic() - began_s, bad, ages, seen)
                 time.sleep(0.25)
     finally:
         subprocess.run([*tmux, "kill-server"], check=False)
@@ -314,7 +330,8 @@ def _look(screen: str, now_s: float, bad: set[str], ages: list[float], seen: _Sc
 
 
 def _screen_rows(job: _Job, seen: _Screens) -> list[Row]:
-    begin = f"`teho top`, {job.nodes} nodes"
+    way = "" if job.way == "connection" else f", values {WAYS[job.way]}"
+    begin = f"`teho top`, {job.nodes} nodes{way}"
     rows = []
     if periods := [sorted(ages) for ages in seen.ages if ages]:
         age = Figures.of(*(ages[int(0.95 * len(ages))] for ages in periods))
@@ -406,7 +423,7 @@ def _watched_recorders(times: _Times) -> list[Row]:
         ]
         if "Python" in name:
             what = "stack sampler of this program while it is watched: CPU time, share of one core"
-            whats.append((what, "%", "sampler", None))
+            whats.append((what, "%", "sampler", 0.5))
         rows += [
             Row(
                 what=what,

@@ -65,18 +65,30 @@ class _Screen:
             except OSError:
                 return
 
-    def until(self, pattern: re.Pattern[str]) -> float:
-        """Return the time from the start of the program until it has written this text."""
-        while time.monotonic() - self.began_s < _LONGEST_S:
+    def until(self, pattern: re.Pattern[str], since: int = 0) -> float:
+        """Return the time from the start of the program until it has written this text.
+
+        Args:
+            pattern: the text.
+            since: number of bytes that are left out.
+        """
+        end_s = time.monotonic() + _LONGEST_S
+        while time.monotonic() < end_s:
             self.read(0.02)
-            if pattern.search(plain(self.written)):
+            if pattern.search(plain(self.written[since:])):
                 return time.monotonic() - self.began_s
         return float("nan")
 
-    def press(self, keys: bytes) -> int:
-        """Press keys; return the number of bytes that the program then writes."""
+    def press(self, keys: bytes, wanted: str) -> int:
+        """Press keys; return the number of bytes that the program writes until the view is drawn.
+
+        Args:
+            keys: what is pressed.
+            wanted: pattern of a text that the keys draw.
+        """
         before = len(self.written)
         os.write(self._descriptor, keys)
+        self.until(re.compile(wanted), before)
         self.read(_SETTLED_S)
         return len(self.written) - before
 
@@ -144,12 +156,12 @@ def of_views(env: Mapping[str, str], nodes: int, warm_s: float) -> list[Row]:
         screen.read(_SETTLED_S)
         found = {"the first frame": len(screen.written)}
         screen.read(warm_s)
-        found["a node"] = screen.press(b"\r")
-        found["a GPU"] = screen.press(b"\r")
-        screen.press(b"h")
-        screen.press(b"G")
-        found["a process"] = screen.press(b"\r")
-        found["the help"] = screen.press(b"?")
+        found["a node"] = screen.press(b"\r", "node 127")
+        found["a GPU"] = screen.press(b"\r", "GPU 0 of ")
+        screen.press(b"h", "node 127")
+        screen.press(b"G", "▶")
+        found["a process"] = screen.press(b"\r", r"process \d+ on ")
+        found["the help"] = screen.press(b"?", "Help")
     finally:
         screen.end()
     return [

@@ -1,4 +1,4 @@
-"""Plays the recorders of many nodes: `live_recorders.py RUN NODES GPUS SECONDS RECORDED BAD`.
+"""Plays the recorders of many nodes: `live_recorders.py RUN NODES GPUS SECONDS RECORDED BAD WAY`.
 
 It writes a run with these nodes into the folder RUN, with RECORDED seconds of rows, and prints
 `ready`. Then it publishes a sample of each node per second, as a recorder does. The host memory of
@@ -7,17 +7,20 @@ each sample is the time of the sample: 1 GiB for each second of the monotonic cl
 The first BAD nodes are dead: they send nothing after their recorded rows. The next BAD nodes are
 slow: they send a sample only every 8 s. Their GPUs are less busy, so that they are on the first
 page of the screen.
+
+If WAY is `file`, no recorder can connect to a viewer, as behind a firewall.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import socket
 import sys
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -131,6 +134,11 @@ def sample(
     )
 
 
+def refuse(*_: object, **__: object) -> NoReturn:
+    """Refuse a connection."""
+    raise ConnectionRefusedError
+
+
 def main(run: Path, nodes: int, gpus: int, seconds: float, recorded_s: int, bad: int) -> None:
     made = describe(run, nodes, gpus, recorded_s)
     publishers = [Publisher(run, node.name, nodes) for node in made]
@@ -158,5 +166,7 @@ def main(run: Path, nodes: int, gpus: int, seconds: float, recorded_s: int, bad:
 
 
 if __name__ == "__main__":
+    if sys.argv[7] == "file":
+        socket.create_connection = refuse
     counts = [int(word) for word in sys.argv[2:4]]
     main(Path(sys.argv[1]), *counts, float(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6]))

@@ -497,7 +497,7 @@ def _live(count: int, seconds: float) -> list[Row]:
             subprocess.Popen(
                 [sys.executable, str(_HERE / "live_recorders.py"),
                  str(home / "runs" / f"20261126-0800{number:02d}-live-{number:04d}"), "1", "8",
-                 str(seconds + 300), "60", "0"],
+                 str(seconds + 300), "60", "0", "connection"],
                 env=dict(env), stdout=subprocess.PIPE, text=True,
             )
             for number in range(count)

@@ -23,13 +23,13 @@ def counted(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     for name in ("20261123-094500-one-aaaa", "20261123-094600-two-bbbb"):
         shutil.copytree(EXAMPLE, home / "runs" / name)
     computed: list[Path] = []
-    real = LoadedRun.view_with
+    real = LoadedRun.short_view.fget
 
-    def view_with(self: LoadedRun, *, plots: bool) -> object:
+    def short_view(self: LoadedRun) -> object:
         computed.append(self.directory)
-        return real(self, plots=plots)
+        return real(self)
 
-    monkeypatch.setattr(LoadedRun, "view_with", view_with)
+    monkeypatch.setattr(LoadedRun, "short_view", property(short_view))
     return computed
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import msgspec
 import pytest
@@ -59,6 +61,32 @@ def test_a_recorder_that_may_be_killed_seals_at_once(monkeypatch: pytest.MonkeyP
     assert sealed_after_s("n0007", 1250, monkeypatch) > 0
     assert sealed_after_s("n0007", 1250, monkeypatch, is_warned=True) == 0
     assert sealed_after_s("n0007", 64, monkeypatch) == 0
+
+
+def first_rows_s(node: str, node_count: int) -> float:
+    """Return when a recorder writes its first rows. Only its waiting moves its clock."""
+    clock, written = [0.0], []
+
+    def wait(wait_s: float) -> None:
+        clock[0] += wait_s
+
+    recorder = MagicMock(_stacks=None, _spool=None, _traces=None, _is_warned=False)
+    recorder._plan = SimpleNamespace(period_s=1.0, node=node, node_count=node_count)
+    recorder._add_peers.return_value = False
+    recorder._elapsed.side_effect = lambda: clock[0]
+    recorder._wait.side_effect = wait
+    recorder._flush.side_effect = lambda: written.append(clock[0])
+    recorder._is_finished.side_effect = lambda: bool(written)
+    Recorder.run(recorder)
+    (first_s,) = written
+    return first_s
+
+
+def test_the_recorders_of_a_large_job_write_their_first_rows_one_after_the_other() -> None:
+    in_each_second = Counter(first_rows_s(f"n{number:04d}", 1250) for number in range(250))
+    assert sorted(in_each_second) == [float(second) for second in range(1, 11)]
+    assert max(in_each_second.values()) < 1.5 * 250 / 10
+    assert first_rows_s("n0007", 99) == 1.0
 
 
 @pytest.mark.parametrize(("nodes", "most"), [(2, 60), (1250, 6)])

@@ -48,6 +48,21 @@ def test_an_id_of_a_user_namespace_is_not_sent(monkeypatch: pytest.MonkeyPatch) 
     assert owner_of(None) == "own"
 
 
+def test_a_command_line_is_searched_for_secrets_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[list[str]] = []
+    monkeypatch.setattr(
+        process_list, "masked_command", lambda words: (searched.append(words), words)[1]
+    )
+    process_list.command_text.cache_clear()
+    try:
+        processes = ProcessList()
+        for second in range(3):
+            assert processes.read([os.getpid()], float(second), {})
+    finally:
+        process_list.command_text.cache_clear()
+    assert len(searched) == 1
+
+
 def test_a_process_that_computes_is_first() -> None:
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     idle = subprocess.Popen(["sleep", "60"])

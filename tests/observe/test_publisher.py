@@ -357,6 +357,18 @@ def test_a_viewer_reads_only_the_files_that_were_replaced(
     viewer.close()
 
 
+def test_each_of_twenty_nodes_writes_every_sample_into_a_file(run: Path) -> None:
+    lease(run)
+    publisher = Publisher(run, HERE, 20)
+    publisher.read_leases(100.0)
+    # A period is 1 s, but samples are not exactly 1 s apart.
+    for now_s in (101.0, 101.99, 103.002, 103.997, 105.001):
+        publisher.publish(sample(now_s), now_s)
+        stored = msgspec.json.decode(now_file(run, HERE).read_bytes(), type=LiveSample)
+        assert stored.elapsed_s == now_s
+    publisher.close()
+
+
 def test_many_nodes_write_their_files_less_often(run: Path) -> None:
     lease(run)
     publisher = Publisher(run, HERE, 1000)

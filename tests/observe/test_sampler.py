@@ -204,3 +204,24 @@ def test_a_late_sample_ends_no_row_early(monkeypatch: pytest.MonkeyPatch) -> Non
         one.add({"node": {"job_cpu_s": 1.0}}, second)
     one.add({"node": {"job_cpu_s": 1.0}}, 12, 5.0)
     assert one.cut(12) == []
+
+
+def test_the_newest_sample_is_only_this_sample_whatever_the_rows_contain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "teho.observe.sampler.samples_per_row", lambda written, _: 1 if written < 2 else 3
+    )
+    signals = sampler()
+    signals.begin({"node": {"job_cpu_s": 1.0}}, 0.0)
+    for second in range(1, 6):
+        readings = {
+            "node": {"job_cpu_s": 1.0 + second, "core_busy_percent": [second, 120.0]},
+            "GPU-a": {"gpu_busy_percent": 10.04 * second, "gpu_power_w": Missing(Reason.FAILED)},
+        }
+        signals.add(readings, float(second))
+        assert signals.newest(readings) == [
+            {"kind": "node", "device": "node", "job_cpu_s": 1.0 + second,
+             "core_busy_percent": [second, 100]},
+            {"kind": "gpu", "device": "GPU-a", "gpu_busy_percent": round(10.04 * second, 1)},
+        ]  # fmt: skip

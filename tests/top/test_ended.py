@@ -14,10 +14,13 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
+from profile_traces import path_of
 from support import wait_for
 from teho.config.settings import Settings
+from teho.model.finding import Finding
 from teho.model.run import Node, Run
 from teho.show.build.top import top_document
+from teho.show.loaded import LoadedRun
 from teho.show.top import live as live_module
 from teho.show.top.frame import Frame
 from teho.show.top.head import head
@@ -25,6 +28,7 @@ from teho.show.top.job import JobLines
 from teho.show.top.live import LiveSource
 from teho.show.top.node import node_view
 from teho.store.layout import run_file
+from teho.store.traces import trace_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
 DAY_S = 86_400.0
@@ -50,6 +54,28 @@ def a_day_later(monkeypatch: pytest.MonkeyPatch) -> None:
         monotonic=lambda: time.monotonic() + DAY_S, thread_time=time.thread_time
     )
     monkeypatch.setattr(live_module, "time", clock)
+
+
+def continue_elsewhere(run: Path) -> bytes:
+    """Make a run that has ended look as if it continued; return the description with its end."""
+    ended = run_file(run).read_bytes()
+    described = msgspec.json.decode(ended)
+    del described["end"]
+    described["host"] = "elsewhere"  # its recorder may be alive
+    run_file(run).write_bytes(msgspec.json.encode(described))
+    (run / "nodes/g1.json").touch()
+    return ended
+
+
+def add_trace(run: Path) -> None:
+    trace = trace_of(run, "g1", "4711-plan.pt.trace.json")
+    trace.parent.mkdir()
+    shutil.copy(path_of("conv"), trace)
+
+
+def findings(run: Path) -> tuple[Finding, ...]:
+    """Return the findings of the report, which has its verdict from them."""
+    return LoadedRun(run, Settings()).view.findings
 
 
 def lines(frame: Frame) -> list[str]:
@@ -130,12 +156,7 @@ def test_the_end_is_seen_soon_after_the_last_sample(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not only when the next report is due, which may be an hour later in a large job."""
-    ended = run_file(run).read_bytes()
-    described = msgspec.json.decode(ended)
-    del described["end"]
-    described["host"] = "elsewhere"  # its recorder may be alive
-    run_file(run).write_bytes(msgspec.json.encode(described))
-    (run / "nodes/g1.json").touch()
+    ended = continue_elsewhere(run)
     monkeypatch.setattr(live_module, "_CHECK_S", 0.1)
     with watched(run, monkeypatch) as source:
         assert source.frame().report.state == "running"
@@ -143,6 +164,29 @@ def test_the_end_is_seen_soon_after_the_last_sample(
         run_file(run).write_bytes(ended)
         wait_for(lambda: (source.poll(), source.frame().report.state == "finished")[1])
         assert source.frame().report.verdict.startswith("GPU 3 on g1 was never used.")
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_findings_are_those_of_the_report_also_with_a_trace(run: Path, waits: bool) -> None:
+    without = findings(run)
+    add_trace(run)
+    with contextlib.closing(LiveSource(run, Settings(), waits=waits)) as source:
+        wait_for(lambda: (source.poll(), not source.awaits_report)[1])
+        assert source.frame().report.findings == findings(run) != without
+
+
+def test_a_trace_is_read_only_after_the_end_of_the_run(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = continue_elsewhere(run)
+    without = findings(run)
+    add_trace(run)
+    monkeypatch.setattr(live_module, "_CHECK_S", 0.1)
+    with watched(run, monkeypatch) as source:
+        assert source.frame().report.findings == without
+        run_file(run).write_bytes(ended)
+        wait_for(lambda: (source.poll(), source.frame().report.state == "finished")[1])
+        assert source.frame().report.findings == findings(run) != without
 
 
 def test_the_screen_of_a_run_that_has_ended_stays(

@@ -183,6 +183,7 @@ def test_a_filter_of_processes() -> None:
 def test_the_help_explains_keys_and_values() -> None:
     assert "Open the selected node, GPU or process." in after(["question_mark"])
     assert "node n2" in after(["enter", "question_mark", "escape"])
+    assert "This run" in after(["question_mark"], size=(100, 60))
 
 
 @pytest.mark.parametrize("size", [(20, 5), (40, 10), (80, 24), (300, 100)])

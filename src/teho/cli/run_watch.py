@@ -192,7 +192,7 @@ class _Watcher:
 
         began_s = _cpu_s()
         try:
-            loaded = LoadedRun(self._directory, self._settings, traces=False)
+            loaded = LoadedRun(self._directory, self._settings, running_traces=False)
             self._check_limit(loaded)
             self._check_hang(loaded)
             mains = living_mains(loaded.summary.program)
@@ -243,7 +243,8 @@ class _Watcher:
         if left_s <= _BEFORE_LIMIT_S:
             self._has_notified_limit, self._limit_due_s = True, float("inf")
             sentence = f"The job reaches its time limit in {format_duration(left_s)}."
-            self._notify(loaded, "time_limit", sentence, f"{sentence}\n\n{loaded.view.verdict}")
+            text = f"{sentence}\n\n{loaded.short_view.verdict}"
+            self._notify(loaded, "time_limit", sentence, text)
 
     def _queried(self, run: Run) -> float | None:
         """Return the time limit that the scheduler reports; it is asked once."""

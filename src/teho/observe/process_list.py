@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +26,8 @@ _MOST_PER_S = 256
 _MOST = 64
 """Processes that are sent, at most: those on a GPU, and those with the most CPU time."""
 _LONGEST_COMMAND = 160
+_KEPT_COMMANDS = 128
+"""Command lines whose texts are kept: the same processes are read each second."""
 _LARGEST_ENVIRONMENT = 1 << 20
 _ALL_IDS = "0 0 4294967295"
 """The map of a user namespace in which each user has the same id as on the machine."""
@@ -135,6 +138,7 @@ def _rank(directory: str) -> int | None:
     return task.rank if task.size > 1 else None
 
 
+@lru_cache(_KEPT_COMMANDS)
 def command_text(content: bytes) -> str:
     """Return the command line of a process without secrets; a kernel's process has none."""
     words = [readable(os.fsdecode(word)) for word in content.rstrip(b"\0").split(b"\0")]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from teho.model.device import Readings
+from teho.model.device import Reading, Readings
 from teho.model.metric import METRICS
 from teho.model.missing import Missing
 from teho.model.run import Absence
@@ -141,6 +141,8 @@ class SignalSampler:
         self._cores: list[float] = []
         self._cores_count = 0
         self._devices: dict[str, _Device] = {}
+        self._alone: dict[str, dict[str, Any]] = {}
+        """Device -> values of its newest row, if this row has only the newest sample."""
         self._values_per_row = 1
         self.absences: dict[tuple[str, str], Absence] = {}
         """Device and metric -> the newest reason why it could not be read."""
@@ -152,20 +154,19 @@ class SignalSampler:
         Args:
             readings: that `add` got last.
         """
-        rows = []
-        for id_, values in readings.items():
-            row: dict[str, Any] = {"kind": "node" if id_ == NODE else "gpu", "device": id_}
-            totals = self._devices[id_].totals
-            for name, value in values.items():
-                if isinstance(value, list):
-                    row[name] = [min(100, round(share)) for share in value]
-                elif isinstance(value, (int, float)):
-                    is_counter = name in _COUNTERS
-                    row[name] = (
-                        _kept_total(name, totals[name]) if is_counter else _kept(name, value)
-                    )
-            rows.append(row)
-        return rows
+        return [self._alone.get(id_) or self._row(id_, values) for id_, values in readings.items()]
+
+    def _row(self, id_: str, values: Mapping[str, Reading]) -> dict[str, Any]:
+        """Return a row of one device with only the newest sample."""
+        row: dict[str, Any] = {"kind": "node" if id_ == NODE else "gpu", "device": id_}
+        totals = self._devices[id_].totals
+        for name, value in values.items():
+            if isinstance(value, list):
+                row[name] = [min(100, round(share)) for share in value]
+            elif isinstance(value, (int, float)):
+                is_counter = name in _COUNTERS
+                row[name] = _kept_total(name, totals[name]) if is_counter else _kept(name, value)
+        return row
 
     def begin(self, readings: Readings, elapsed_s: float) -> None:
         """Take the first values of the counters. They are not a row."""
@@ -225,19 +226,20 @@ class SignalSampler:
         if self._samples == 0 or self._row_began_s is None:
             return []
         span = self._span(elapsed_s)
-        rows = {}
+        rows: dict[str, dict[str, Any]] = {}
         for id_, device in self._devices.items():
-            rows[id_] = span | {"kind": "node" if id_ == NODE else "gpu", "device": id_}
+            rows[id_] = {"kind": "node" if id_ == NODE else "gpu", "device": id_}
             device.complete(rows[id_], self._samples)
         if self._cores_count:
             rows[NODE]["core_busy_percent"] = [
                 min(100, round(total / self._cores_count)) for total in self._cores
             ]
-        self._values_per_row = sum(map(len, rows.values())) + len(self._cores)
+        self._values_per_row = sum(len(span) + len(row) for row in rows.values()) + len(self._cores)
+        self._alone = rows if self._samples == 1 else {}
         self._cores, self._cores_count, self._samples = [], 0, 0
         self._row_began_s = elapsed_s
         self._rows_written += 1
-        return list(rows.values())
+        return [span | row for row in rows.values()]
 
     def _span(self, elapsed_s: float) -> dict[str, Any]:
         """Return the columns that the rows of all devices have in common."""
@@ -257,6 +259,7 @@ class SignalSampler:
 
     def _take(self, readings: Readings, elapsed_s: float, *, baseline: bool) -> None:
         # This handles about 400 values a second, so each needs as few steps as possible.
+        self._alone = {}
         for id_, values in readings.items():
             device = self._devices.get(id_)
             if device is None:

@@ -45,8 +45,9 @@ _HOSTS_TRIED = 3
 """To find the addresses of this machine that the nodes may reach."""
 _LONGEST_S = 0.2
 """Longest time for reading what has come."""
-_FILE_S, _FIRST_FILE_S = 1.0, 0.2
-"""Time between two readings of files, and the same until the first sample has come."""
+_FILE_S, _FIRST_FILE_S = 0.4, 0.2
+"""Least time between two readings of files, and the same until the first sample has come. The
+screen looks for samples every 0.5 s: with a longer time, it would not read files at each look."""
 _NODES_PER_S = 400.0
 """In a very large job, the files are read less often, as the recorders send less often."""
 _ROUNDED_S = 0.05

@@ -35,7 +35,7 @@ def judged(
     from teho.show.loaded import LoadedRun
 
     try:
-        report = LoadedRun(directory, settings, run).view_with(plots=False)
+        report = LoadedRun(directory, settings, run).short_view
     except RecordingError:
         return _NOT_JUDGED
     return judged_by(report)

@@ -46,7 +46,7 @@ class LoadedRun:
         settings: Settings,
         run: Run | None = None,
         *,
-        traces: bool = True,
+        running_traces: bool = True,
     ) -> None:
         """Read a run's description.
 
@@ -54,8 +54,8 @@ class LoadedRun:
             directory: the recording.
             settings: the user's settings, for example for the thresholds.
             run: the description, if `run.json` may lack it because the disk was full.
-            traces: whether to read the traces of `teho profile`. This can take seconds and some
-                hundred MB of memory, too much beside a program that is still running.
+            running_traces: whether to read the traces of `teho profile` also if the run is still
+                running. This can take seconds and some hundred MB of the job's memory.
 
         Raises:
             RecordingError: the recording cannot be read.
@@ -67,7 +67,7 @@ class LoadedRun:
         self.state: RunState = run_state(self.run, directory)
         """Whether the run was running, finished or interrupted when the description was read."""
         self._settings = settings
-        self._has_traces = traces
+        self._reads_traces = running_traces or self.state is not RunState.RUNNING
         self.trace_problem = ""
         """Why the newest traces cannot be read, as a sentence, when `profiled` was computed."""
         self.problems: list[str] = []
@@ -150,7 +150,7 @@ class LoadedRun:
         """What the newest traces of `teho profile` say; None: no trace, or it cannot be read."""
         from teho.store.traces import newest_traces
 
-        paths = newest_traces(self.directory) if self._has_traces else []
+        paths = newest_traces(self.directory) if self._reads_traces else []
         if not paths:
             return None
         from teho.profile.summary import read_traces
@@ -171,6 +171,17 @@ class LoadedRun:
     def view(self) -> Report:
         """The report as a document, with plots."""
         return self.view_with(plots=True)
+
+    @property
+    def short_view(self) -> Report:
+        """The report without plots, and without the tables that have a row for each device.
+
+        If there are many devices, these parts take most of the time.
+        """
+        from teho.show.build.report.document import build_report
+        from teho.show.build.report.drawn import Drawn
+
+        return build_report(self.analysis, drawn=Drawn((), (), None))
 
     @cached_property
     def analysis(self) -> Analysis:

@@ -117,7 +117,7 @@ def _judge(directories: Sequence[str]) -> bytes:
         try:
             loaded = LoadedRun(Path(directory), settings)
             if loaded.state is RunState.RUNNING:
-                one = judged_by(loaded.view_with(plots=False))
+                one = judged_by(loaded.short_view)
             else:
                 # No limit on the size: this process has a limit on its time.
                 one = judged(Path(directory), settings, loaded.run, most_bytes=sys.maxsize)

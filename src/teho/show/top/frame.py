@@ -135,8 +135,8 @@ class Source(Protocol):
 
 
 def report_of(loaded: LoadedRun) -> Report:
-    """Return the report on a run. A frame shows only its first finding."""
-    report = loaded.view_with(plots=False)
+    """Return the report on a run. A frame has its own tables, and shows only the first finding."""
+    report = loaded.short_view
     verdict = _BELOW.sub(rf" \1: `teho report {loaded.run.id}`.", report.verdict)
     return msgspec.structs.replace(report, verdict=verdict)
 

@@ -71,7 +71,7 @@ class LiveSource:
         # The other process begins while this one reads the run and loads the screen.
         self._first = None if waits else _first(directory, settings)
         self._owner = owner_of(directory)
-        loaded = LoadedRun(directory, settings, traces=False)
+        loaded = LoadedRun(directory, settings, running_traces=False)
         self._report: Report = unjudged(loaded, "Teho is making the report of the run so far.")
         self._watched: tuple[WatchedProcess, ...] = ()
         self._run: Run = loaded.run
@@ -304,7 +304,7 @@ class LiveSource:
         if is_due:
             self._reported_s = self._checked_s
         try:
-            loaded = LoadedRun(self._directory, self._settings, traces=False)
+            loaded = LoadedRun(self._directory, self._settings, running_traces=False)
             self._run, self._state = loaded.run, loaded.state
             self._check_pause_s = report_pause_s(used_cpu_s() - began_s, _CHECK_S)
             if not is_due and loaded.state is RunState.RUNNING:

@@ -69,9 +69,9 @@ def first_report(directory: Path, settings: Settings) -> Reported:
         RecordingError: the recording cannot be read.
     """
     began_s = used_cpu_s()
-    made = reported(LoadedRun(directory, settings, traces=False))
-    # The screen has its own tables. For 10,000 GPUs, the tables of the report are large.
-    report = msgspec.structs.replace(made.report, tables=(), lists=(), rooflines=())
+    made = reported(LoadedRun(directory, settings, running_traces=False))
+    # The screen has no rooflines. For 10,000 GPUs, they are large.
+    report = msgspec.structs.replace(made.report, rooflines=())
     return made._replace(report=report, cpu_s=used_cpu_s() - began_s)
 
 
