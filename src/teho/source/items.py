@@ -11,7 +11,7 @@ from teho.source.program import Place
 from teho.source.purity import Purity
 from teho.source.stack import Level
 
-__all__ = ["Items"]
+__all__ = ["Items", "whole_of"]
 
 _MAY_BE_STREAM = lazy_pattern("load|stream|iter|queue|gen|reader|batch|source|feed|env")
 """Names of objects that may give other items each time."""
@@ -93,6 +93,38 @@ class Items:
         if isinstance(called, Place) and _returns_list(called.function):
             return True
         return self._purity.is_pure(call, place)
+
+
+def whole_of(one: Assigned) -> ast.expr | None:
+    """Return what all iterations of an outer loop share if an inner loop goes through a part of it.
+
+    Only for parts that begin or end where the whole does: `x[i:]`, `range(i + 1, n)`. A loop that
+    may end early may go through other values each time.
+
+    Args:
+        one: how the inner loop gives a name its value.
+    """
+    loop = one.loop
+    if loop is None or one.value is None:
+        return None
+    if any(isinstance(node, (ast.Break, ast.Return)) for node in ast.walk(loop.node)):
+        return None
+    return _whole(one.value)
+
+
+def _whole(part: ast.expr) -> ast.expr | None:
+    match part:
+        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+            return _whole(inner)
+        case ast.Call(func=ast.Name(id="range"), args=[_]):
+            return ast.Constant(0)
+        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant() as begin, _]):
+            return begin
+        case ast.Call(func=ast.Name(id="range"), args=[_, end]):
+            return end
+        case ast.Subscript(value=whole, slice=ast.Slice(lower=begin, upper=end, step=None)):
+            return whole if (begin is None) != (end is None) else None
+    return None
 
 
 def _returns_list(function: Function) -> bool:
