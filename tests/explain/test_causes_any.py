@@ -259,14 +259,14 @@ class TestWorkersUneven:
         _, summary = self.made(90.0, 10.0)
         (main,) = summary.program.mains
         call = own("np.array_split(rows, WORKERS, axis=0)", 48)
-        words = {"first": "rows", "second": "WORKERS"}
+        words = {"items": "rows", "parts": "2"}
         option = CostlyOption(name="parts_of_equal_length", at=call, words=words)
         one = msgspec.structs.replace(main.process, costly_options=(option,))
         finding = found(workers_uneven, watched(one, *main.children))
         assert finding.sentence.endswith(
             "waited: perhaps train.py:48 makes one part for each worker."
         )
-        assert "`np.array_split(rows, 16 * (WORKERS))`" in finding.action
+        assert "`np.array_split(rows, 16 * (2))`" in finding.action
 
     @pytest.mark.parametrize(("least", "count"), [(71.0, 0), (69.0, 1)])
     def test_threshold(self, least, count):
