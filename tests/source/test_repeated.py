@@ -526,6 +526,8 @@ def kin(stones, start):
         ("for other in texts[i::9]:", "other", False),
         ("for other in texts[i]:", "other", False),
         ("for j in range(i, start[i]):", "texts[j]", False),
+        ("for j in range(len(start[i])):", "texts[j]", False),
+        ("for j, other in enumerate(texts[i + 1:]):", "other + texts[j]", False),
     ],
 )
 def test_pairs_for_which_each_item_is_prepared_again(loop, text, is_found):

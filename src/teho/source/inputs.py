@@ -7,7 +7,7 @@ import enum
 from collections.abc import Iterable, Sequence
 from typing import Union
 
-from teho.source.items import Items, whole_of
+from teho.source.items import Items, part_of
 from teho.source.known import known, may_be_trained
 from teho.source.library_calls import fixed_parameters
 from teho.source.outside import changes_outside, is_loader, reads_files
@@ -312,10 +312,14 @@ class Inputs:
     def _is_part_of_same(self, number: int, one: Assigned) -> bool:
         """Return whether an inner loop goes through the begin or the end of the same values.
 
-        `for j in range(i + 1, n)` goes through most values again in the next iteration.
+        After `for i in range(n)`, `for j in range(i + 1, n)` goes through most values again in the
+        next iteration.
         """
-        whole = whole_of(one)
-        return whole is not None and self._of(number, whole) is Value.SAME
+        part, node = part_of(one), self._loop.node
+        if part is None or number != self._at or not isinstance(node, ast.For):
+            return False
+        is_of_loop = _names_in(part.bound) and _names_in(part.bound) <= _names_in(node.target)
+        return bool(is_of_loop) and self._of(number, part.whole) is Value.SAME
 
     def _before(self, number: int, name: str) -> Value:
         """Return it for a name that got its value before the loop: an optimizer may change it."""
