@@ -239,3 +239,10 @@ def test_calls_that_jax_traces_and_calls_without_a_loop():
     assert eager(**once) is not None
     assert eager(**once, head="if params:") is None
     assert eager(*EAGER_STACK[:3]) is None  # no operation of JAX
+
+
+def test_a_function_that_is_defined_again_for_each_call():
+    once = {"evaluated": "loss_of(params, part)", "head": "if params:"}
+    caller = "def run(nets):\n    for net in nets:\n        main(net, {}, [])\n"
+    source = EAGER.format(**EAGER_PARTS | once) + caller
+    assert "jax_called_without_jit" not in found(source, "main(net, {}, [])", *EAGER_STACK)

@@ -38,22 +38,34 @@ def find_eager_function(
     """
     if not any(_JAX.search(one.file) for one in frames):
         return None
-    is_again = False
-    for level, inner in pairwise(levels):
+    for number, (level, inner) in enumerate(pairwise(levels)):
         if _JAX.search(level.caller) or has_jit(level.function):
             return None  # JAX only traces it
-        loops = level.loops()
-        is_again = is_again or any(may_iterate(one, level.function, _LEAST_CALLS) for one in loops)
         call = level.node
-        if not is_again or not isinstance(call, ast.Call) or inner.caller:
+        called = program.called(call, level.place) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or not isinstance(called, Place) or inner.caller:
             continue
-        called = program.called(call, level.place)
-        if not isinstance(called, Place) or called.function is not inner.function:
+        if called.function is not inner.function or called.path != level.place.path:
             continue
         jit = next(_compiled(called.function), None)
-        if jit is not None and called.path == level.place.path and not has_jit(called.function):
-            return _found(call, called.function, jit, level)
+        if jit is not None and not has_jit(called.function):
+            is_again = _is_called_again(called.function, levels[: number + 1])
+            return _found(call, called.function, jit, level) if is_again else None
     return None
+
+
+def _is_called_again(function: Function, levels: Sequence[Level]) -> bool:
+    """Return whether a loop calls a function that is defined before the loop.
+
+    A function that each iteration defines again would be compiled again too.
+    """
+    line = getattr(function.node, "lineno", 0)
+    own = (number for number, one in enumerate(levels) if one.function is function.parent)
+    return any(
+        may_iterate(loop, level.function, _LEAST_CALLS) and not loop.first <= line <= loop.last
+        for level in levels[next(own, 0) :]
+        for loop in level.loops()
+    )
 
 
 def _compiled(function: Function) -> Iterator[ast.Call]:
