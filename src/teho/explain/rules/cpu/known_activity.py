@@ -45,7 +45,7 @@ from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import unneeded_times
 from teho.explain.where import is_for_next_task
 from teho.explain.wholes import whole_times
-from teho.explain.wording import capital, joined
+from teho.explain.wording import capital, longest_places
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame
 
@@ -140,9 +140,6 @@ _REGAIN_AWAITED = (0.1, 0.6)
 on average they are ready in the middle of a pause."""
 _MOST_OF_A_LIFE = 0.9
 """A child process that lived for this part of the time did not end while the program waited."""
-_LARGE_LINE = 0.2
-_MOST_LINES = 3
-"""The finding names the lines that took at least this part of the activity, and at most so many."""
 _OF_LISTS = frozenset(("lists_copied", "lists_searched"))
 _OF_JAX = frozenset(("jax_compiled_again", "jax_traced_again"))
 
@@ -390,11 +387,7 @@ def _certainty(activity: Activity) -> Certainty | None:
 def _where(time: ActivityTime) -> str:
     """Return the lines that led to most of it, and whether it was in other processes."""
     others = _IN_WORKERS if time.in_others else ""
-    if not time.lines:
-        return others
-    large = [one.short_place for one, s in time.lines if s >= _LARGE_LINE * time.wall_s]
-    places = dict.fromkeys(large or [time.lines[0][0].short_place])
-    return f"{others}, at {joined([*places][:_MOST_LINES])}"
+    return f"{others}, at {longest_places(time.lines, time.wall_s)}" if time.lines else others
 
 
 def _busy_cores_percent(context: ProgramContext, main: MainProcess) -> float | None:
