@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from source.stacks import stack_of
 from teho.model.stack import Frame
 from teho.source.parsed import parsed
-from teho.source.program import Program
+from teho.source.program import Place, Program
 from teho.source.purity import Purity
 from teho.source.repeated import find_repeated
 
@@ -538,3 +540,11 @@ def test_pairs_for_which_each_item_is_prepared_again(loop, text, is_found):
     # Each iteration may go on where the one before has ended.
     early = PAIRS.format(loop=loop, text=text, rest="if compare(words): break")
     assert found(early, *stack) == []
+
+
+def test_what_a_call_calls_depends_on_the_function_around_it():
+    file = parsed(b"def main():\n    def loss(): pass\n    def evaluate():\n        loss()\n")
+    program = Program({"a.py": file}.get)
+    (call,) = (one for one in ast.walk(file.module.node) if isinstance(one, ast.Call))
+    assert program.called(call, Place("a.py", file.module)) is None
+    assert isinstance(program.called(call, Place("a.py", file.function_at(4))), Place)
