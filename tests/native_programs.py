@@ -42,6 +42,13 @@ int main(int n, char **words)
   while (goes_on(atof(words[1]))) save(out, x += 0.1);
   return 0; }
 """,
+    "powers": """
+int main(int n, char **words)
+{ double x = 1; int i = 0;
+  do { x = pow(1.5 + 0.1 * sin(x), 3.0); x = pow(1.5 + x / 9, 0.7); } while (i++ % 1024
+      || goes_on(atof(words[1])));
+  printf("%g\\n", x); return 0; }
+""",
     "lock": """
 int main(int n, char **words)
 {

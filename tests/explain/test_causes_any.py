@@ -255,6 +255,19 @@ class TestWorkersUneven:
         )
         assert finding.action.startswith("Use `chunksize=1` instead of `chunksize=n // 2` at ")
 
+    def test_the_call_that_makes_one_part_for_each_worker_is_named(self):
+        _, summary = self.made(90.0, 10.0)
+        (main,) = summary.program.mains
+        call = own("np.array_split(rows, WORKERS, axis=0)", 48)
+        words = {"items": "rows", "parts": "2"}
+        option = CostlyOption(name="parts_of_equal_length", at=call, words=words)
+        one = msgspec.structs.replace(main.process, costly_options=(option,))
+        finding = found(workers_uneven, watched(one, *main.children))
+        assert finding.sentence.endswith(
+            "waited: perhaps train.py:48 makes one part for each worker."
+        )
+        assert "`np.array_split(rows, 16 * (2))`" in finding.action
+
     @pytest.mark.parametrize(("least", "count"), [(71.0, 0), (69.0, 1)])
     def test_threshold(self, least, count):
         assert len(judged(workers_uneven, self.made(90.0, least))) == count

@@ -304,3 +304,18 @@ def test_the_table():
     assert rows == [("advance", 60, ""), (LIBC, 20, ""), ("fprintf", 20, "save")]
     assert table.rows[0]["line"] == "a.c:9"
     assert list(native_tables(scenario(NodePart(NODE))[0])) == []
+
+
+def test_powers_with_a_constant_exponent():
+    libm = {"file": "libm.so.6", "caller": "farm_power._omp_fn.0"}
+    one = program(
+        use("pow(x, 4)", 40, **libm), use("pow(x, 3)", 35, **libm), use("main", 25, file="canopy")
+    )
+    finding = found(native_function, made(one))
+    assert finding.sentence.startswith(
+        "`canopy` spent 75 % of its CPU time on powers with a constant exponent (`pow(x, 4)` in a "
+        "parallel region of `farm_power`)."
+    )
+    assert "`x * x * x` for `pow(x, 3.0)`" in finding.action
+    # Any other exponent may be what the program needs.
+    assert names(program(use("pow", 75, **libm), use("main", 25, file="canopy"))) == []

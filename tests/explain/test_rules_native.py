@@ -77,6 +77,25 @@ class TestShortProcesses:
         assert sentence in finding.sentence
         assert finding.action.startswith(action)
 
+    def test_a_file_that_each_iteration_reads_again(self) -> None:
+        loop = ShellLoop(
+            file="scan.sh",
+            line=30,
+            text="while read -r n",
+            commands=((31, "sed"),),
+            read_again=((31, "$work/sheets.txt"),),
+        )
+        run, summary = a_process_for_each_line()
+        node = msgspec.structs.replace(run.nodes[0], shell_loops=(loop,))
+        finding = found(short_processes, (msgspec.structs.replace(run, nodes=(node,)), summary))
+        assert finding.sentence.endswith(
+            "There, the program at line 31 reads the whole file `$work/sheets.txt` again."
+        )
+        assert finding.action.startswith(
+            "Read `$work/sheets.txt` only once: before the loop at scan"
+        )
+        assert "{ want[$1]; next } FNR in want' LIST $work/sheets.txt > PICKED`" in finding.action
+
     def test_an_older_recording_does_not_have_the_figure(self) -> None:
         run, summary = a_process_for_each_line()
         (node,) = summary.nodes

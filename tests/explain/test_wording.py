@@ -14,12 +14,14 @@ from teho.explain.wording import (
     capital,
     joined,
     listed,
+    longest_places,
     numbered,
     ranks_on,
     short_numbers,
     span,
     the_ranks,
 )
+from teho.model.stack import Frame
 
 
 @pytest.mark.parametrize(
@@ -135,3 +137,19 @@ class TestPlaces:
         assert name_all(summary.nodes) == "a and b"
         assert each_of(summary.nodes) == "each of a and b"
         assert each_of(summary.nodes[:1]) == "a"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        ((20, 19, 12), "a.py:0, a.py:1 and a.py:2"),
+        ((20, 19, 12, 11), "a.py:0, a.py:1 and a.py:2"),
+        ((40, 8, 7), "a.py:0"),
+        ((9, 8, 7), "a.py:0"),  # many short lines
+        ((40, 10), "a.py:0 and a.py:1"),
+    ],
+)
+def test_the_lines_with_most_of_the_time(seconds, text):
+    lines = [(Frame("/home/ada/a.py", "f", n, ""), s) for n, s in enumerate(seconds)]
+    assert longest_places(lines, 50.0) == text
+    assert longest_places([*lines[:1], *lines[:1]], 50.0) == "a.py:0"  # the same line twice

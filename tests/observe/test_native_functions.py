@@ -88,6 +88,12 @@ def test_a_library_is_named_by_the_function_that_the_program_called(tmp_path: Pa
     assert max(most.lines, key=lambda one: most.lines[one]) == f"text.c:{number}"
 
 
+def test_powers_are_named_with_their_exponent(tmp_path: Path) -> None:
+    found = shares(sampled(built(tmp_path, "powers", "-O2"), "60"))
+    assert found["pow(x, 3)", "main"] > 0.1
+    assert found["pow", "main"] > 0.1
+
+
 def test_threads(tmp_path: Path) -> None:
     program = sampled(built(tmp_path, "lock"), "60")
     assert program.threads == 2

@@ -682,3 +682,14 @@ def test_texts_as_dense_matrices(call, imported, is_found):
     """
     names = search(source, [".fit(x, labels)", "sklearn/linear_model/_base.py"][::-1])
     assert ("sparse_texts_made_dense" in names) is is_found
+
+
+def test_the_call_that_makes_one_part_for_each_worker():
+    source = """
+    import numpy as np
+    WORKERS = 2
+    def main(pool, rows):
+        return pool.map(work, np.array_split(np.arange(rows), WORKERS))
+    """
+    call = "np.array_split(np.arange(rows), WORKERS)"
+    assert search(source, call)["parts_of_equal_length"] == [("train.py:5", call, [])]

@@ -176,3 +176,33 @@ def main(rows):
         best = {call}
 """
     assert found(source, call, "np.linalg.norm(row)") == []
+
+
+ROWS = "lib:datasets/arrow_dataset.py:Dataset._map_single"
+MAP = """
+def encode(row, path):
+    names = np.loadtxt({used})
+    return names[row["number"]]
+def main(table, path):
+    return {call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "used", "is_found"),
+    [
+        ('table.map(encode, fn_kwargs={"path": path})', "path", True),
+        ('table.map(function=encode, fn_kwargs={"path": path})', "path", True),
+        ('table.filter(encode, fn_kwargs={"path": path})', "path", True),
+        # ---- which look like it ----
+        ('table.map(encode, fn_kwargs={"path": path})', 'row["path"]', False),
+        ('table.map(encode, fn_kwargs={"other": path})', "path", False),
+        ("table.map(encode, fn_kwargs=path)", "path", False),
+        ('table.map(partial(encode, path=path), fn_kwargs={"path": path})', "path", False),
+        ('table.apply(encode, fn_kwargs={"path": path})', "path", False),
+    ],
+)
+def test_arguments_of_each_row_of_a_data_set(call, used, is_found):
+    inner = f"np.loadtxt({used})"
+    expected = [(inner, "def encode(row, path)")] if is_found else []
+    assert found(MAP.format(call=call, used=used), call, ROWS, inner) == expected

@@ -51,7 +51,12 @@ def test_the_place_that_chooses_objects():
         ((LINE, "cr / 2 + age"), True),
         ((LINE, "1.5 * age"), True),
         (("pd.DataFrame(values, ", "pd.DataFrame(values[:5], "), True),
+        (
+            ("return scores(df)", "return scores(df)\ndef interval(low, high):\n    return low"),
+            True,
+        ),
         # ---- which look like it ----
+        (("import numpy as np", "import numpy as np\nfrom pandas import Interval"), False),
         (("dtype=object", "dtype=float"), False),
         (("    df = export(n, rng)", "    df = export(n, rng).astype(float)"), False),
         (("    df = export(n, rng)", "    df = export(n, rng).infer_objects()"), False),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from source.stacks import stack_of
 from teho.model.stack import Frame
 from teho.source.parsed import parsed
-from teho.source.program import Program
+from teho.source.program import Place, Program
 from teho.source.purity import Purity
 from teho.source.repeated import find_repeated
 
@@ -495,3 +497,54 @@ def test_a_vocabulary_that_grows():
             keep(tok.get_vocab())
     """
     assert found(source, "tok.get_vocab()") == []
+
+
+PAIRS = """
+def clean(text):
+    return re.sub(r"[^a-z ]+", " ", text.lower()).split()
+def kin(stones, start):
+    texts = sorted(stones)
+    n = len(texts)
+    for i in range(n):
+        {loop}
+            words = clean({text})
+            {rest}
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "text", "is_found"),
+    [
+        ("for j in range(i + 1, n):", "texts[j]", True),
+        ("for j in range(i):", "texts[j]", True),
+        ("for j in range(0, i):", "texts[j]", True),
+        ("for other in texts[i + 1:]:", "other", True),
+        ("for other in texts[:i]:", "other", True),
+        ("for j, other in enumerate(texts[i + 1:], i + 1):", "other", True),
+        # ---- which look like it ----
+        ("for j in range(i, i + 9):", "texts[j]", False),
+        ("for j in range(i, n, 9):", "texts[j]", False),
+        ("for other in texts[i:i + 9]:", "other", False),
+        ("for other in texts[i::9]:", "other", False),
+        ("for other in texts[i]:", "other", False),
+        ("for j in range(i, start[i]):", "texts[j]", False),
+        ("for j in range(len(start[i])):", "texts[j]", False),
+        ("for j, other in enumerate(texts[i + 1:]):", "other + texts[j]", False),
+    ],
+)
+def test_pairs_for_which_each_item_is_prepared_again(loop, text, is_found):
+    source = PAIRS.format(loop=loop, text=text, rest="compare(words)")
+    stack = (f"clean({text})", "text.lower()")
+    expected = [(f"clean({text})", "for i in range(n)", False)] if is_found else []
+    assert found(source, *stack) == expected
+    # Each iteration may go on where the one before has ended.
+    early = PAIRS.format(loop=loop, text=text, rest="if compare(words): break")
+    assert found(early, *stack) == []
+
+
+def test_what_a_call_calls_depends_on_the_function_around_it():
+    file = parsed(b"def main():\n    def loss(): pass\n    def evaluate():\n        loss()\n")
+    program = Program({"a.py": file}.get)
+    (call,) = (one for one in ast.walk(file.module.node) if isinstance(one, ast.Call))
+    assert program.called(call, Place("a.py", file.module)) is None
+    assert isinstance(program.called(call, Place("a.py", file.function_at(4))), Place)

@@ -63,3 +63,29 @@ def test_other_loops(text, found):
 )
 def test_look_alikes(text):
     assert loops(text) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ('entry=$(sed -n "${n}p" "$work/sheets.txt")', "$work/sheets.txt"),
+        ('grep "^$n;" data.csv | cut -d";" -f 2', "data.csv"),
+        ('grep -c "$n" < ./data', "./data"),
+        ("awk -F ';' -v key=\"$n\" '$1 == key' \"${table}\"", "${table}"),
+        # ---- which look like it ----
+        ('sed s/a/b/ "$n.txt"', ""),  # another file in each iteration
+        ("file=$n.txt; grep a $file", ""),
+        ("sed -i s/a/b/ data.csv", ""),  # it changes the file
+        ("grep $n data.csv > new; cat new >> data.csv", ""),
+        ("cut -d ';' -f 2", ""),
+        ("sed 's/a/b/ # data.csv'", ""),
+        ("grep a <<< data.csv", ""),
+        ("grep a /dev/stdin", ""),
+        ("cat data.csv", ""),  # each iteration may need the whole text
+        ("wc -l data.csv", ""),
+    ],
+)
+def test_files_that_each_iteration_reads_again(command, file):
+    text = f"while read -r n; do\n  {command}\ndone < list.txt"
+    (loop,) = shell_loops(text, "a.sh")
+    assert loop.read_again == (((2, file),) if file else ())

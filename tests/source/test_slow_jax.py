@@ -172,3 +172,77 @@ def test_a_step_that_runs():
 
 def test_the_words_for_steps():
     assert steps()["jax_step_not_compiled"] == {"function": "step", "jax": ""}
+
+
+EAGER = """
+import jax
+import jax.numpy as jnp
+def main(net, params, parts):
+    {decorator}
+    def loss_of(params, part):
+        return jnp.mean(net.apply(params, part) ** 2)
+    step = {compiled}
+    def evaluate(params, part=parts[0]):
+        return {evaluated}
+    {head}
+        params = step(params, parts)
+        {body}
+"""
+EAGER_PARTS = {
+    "decorator": "",
+    "compiled": "jax.jit(jax.value_and_grad(loss_of))",
+    "evaluated": "sum(float(loss_of(params, part)) for part in parts)",
+    "head": "for epoch in range(100):",
+    "body": "evaluate(params)",
+}
+EAGER_STACK = (
+    "evaluate(params)",
+    "loss_of(params, part)",
+    "net.apply(params, part)",
+    "lib:flax/linen/module.py:Module.apply",
+)
+
+
+def eager(*stack, **changes):
+    return found(EAGER.format(**EAGER_PARTS | changes), *(stack or EAGER_STACK)).get(
+        "jax_called_without_jit"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"compiled": "jax.jit(loss_of)"}, {"compiled": "jax.pmap(jax.grad(loss_of))"}],
+)
+def test_a_function_that_is_compiled_only_elsewhere(changes):
+    jit = changes.get("compiled", "jax.jit").partition("(")[0]
+    assert eager(**changes) == {"function": "loss_of", "after": "14", "jit": jit}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"compiled": "jax.value_and_grad(loss_of)"},  # it may not be possible to compile it
+        {"compiled": "jax.jit(loss_of, static_argnums=1)"},
+        {"compiled": "jax.jit(other)"},
+        {"decorator": "@jax.jit"},
+        {"decorator": "@partial(jax.jit, static_argnums=1)"},
+    ],
+)
+def test_functions_that_are_compiled_or_may_not_be(changes):
+    assert eager(**changes) is None
+
+
+def test_calls_that_jax_traces_and_calls_without_a_loop():
+    traced = ("lib:jax/_src/pjit.py:cache_miss", *EAGER_STACK[1:])
+    assert eager(EAGER_STACK[0], *traced) is None
+    once = {"evaluated": "loss_of(params, part)"}
+    assert eager(**once) is not None
+    assert eager(**once, head="if params:") is None
+    assert eager(*EAGER_STACK[:3]) is None  # no operation of JAX
+
+
+def test_a_function_that_is_defined_again_for_each_call():
+    once = {"evaluated": "loss_of(params, part)", "head": "if params:"}
+    caller = "def run(nets):\n    for net in nets:\n        main(net, {}, [])\n"
+    source = EAGER.format(**EAGER_PARTS | once) + caller
+    assert "jax_called_without_jit" not in found(source, "main(net, {}, [])", *EAGER_STACK)

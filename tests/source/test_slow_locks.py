@@ -25,6 +25,7 @@ def main(archive, pool):
     rows = list(pool.map(archive.load, range(84)))
 """
 CALL = "bz2.decompress(f.read())"
+UNPACK = "    def unpack(self, number):\n        return np.load(self.names[number]).sum()\n"
 MAIN = "pool.map(archive.load, range(84))"
 INNER = "lib:bz2.py:decompress"
 
@@ -64,6 +65,8 @@ def test_names_the_lock_and_the_work():
         ((CALL, "unpacked(self.names[number])", "def main(",
           "def unpacked(name):\n    return bz2.decompress(open(name, 'rb').read())\ndef main("),
          "unpacked(self.names[number])"),
+        # A method of the program that changes nothing.
+        ((CALL, "self.unpack(number)", "def main(", UNPACK + "def main("), "self.unpack(number)"),
         # An array that the thread has made before the block.
         (("        with self.lock:", "        rows = self.rows[0] + 1\n        with self.lock:",
           CALL, "zlib.compress(rows.tobytes(), 6)"), "zlib.compress(rows.tobytes(), 6)"),
@@ -84,7 +87,12 @@ def test_other_programs(changes, call):
         ((CALL, "zlib.compress(self.rows.tobytes())"), "zlib.compress(self.rows.tobytes())"),
         (("        with self.lock:", "        rows = self.rows\n        with self.lock:",
           CALL, "bz2.decompress(rows.read(100))"), "bz2.decompress(rows.read(100))"),
-        # A method may use what the threads share.
+        # A method may change what the threads share.
+        ((CALL, "self.unpack(number)", "def main(",
+          UNPACK.replace("return", "self.files += 2\n        return") + "def main("),
+         "self.unpack(number)"),
+        ((CALL, "self.unpack(number)", "def main(",
+          UNPACK.replace("self.names", "self.files") + "def main("), "self.unpack(number)"),
         ((CALL, "self.unpack(f)"), "self.unpack(f)"),
         # A cache: the block has to be around the test and the work.
         (("            with open(", "            if self.names:\n              with open("), CALL),

@@ -22,7 +22,6 @@ from teho.source.repeated import find_repeated
 
 FOLDER = Path(__file__).parents[1] / "data" / "repeated"
 MISSED = {
-    "bird_dtw",  # the inner loop begins where the outer loop is
     "bird_calls",  # a column of a table as an attribute
     "probe_head",  # a model that is not trained
     "smoke_transport",  # a class of its own for the collection

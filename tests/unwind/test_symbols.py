@@ -12,6 +12,7 @@ import pytest
 
 from native_programs import built, needs_cc
 from teho.unwind.call_sites import called_import, may_jump_away
+from teho.unwind.exponents import with_exponent
 from teho.unwind.function_names import readable_name
 from teho.unwind.line_table import LineTable
 from teho.unwind.loaded_files import LoadedFiles
@@ -93,6 +94,24 @@ def test_calls_of_imported_functions(tmp_path: Path) -> None:
                 assert called_import(symbols, address) == "fprintf"
                 assert called_import(symbols, address + 1) == ""
         assert calls
+
+
+@needs_cc
+@needs_binutils
+def test_constant_exponents(tmp_path: Path) -> None:
+    for options in ((), ("-fno-plt",), ("-O3", "-mavx")):
+        program = built(tmp_path, "powers", "-O2", *options)
+        symbols = Symbols([str(program)], "powers")
+        lines = said("objdump", "-d", "--no-show-raw-insn", program)
+        returns = [
+            int(after.partition(":")[0], 16)
+            for line, after in pairwise(lines)
+            if "call" in line and "<pow@" in line
+        ]
+        shown = {
+            with_exponent(called_import(symbols, address), symbols, address) for address in returns
+        }
+        assert shown == {"pow", "pow(x, 3)"}
 
 
 @needs_cc

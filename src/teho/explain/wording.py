@@ -19,6 +19,7 @@ __all__ = [
     "counted",
     "joined",
     "listed",
+    "longest_places",
     "most_of_it",
     "numbered",
     "ranks_on",
@@ -29,6 +30,8 @@ __all__ = [
 
 MOST_NAMED = 4
 """Number of places that a sentence names before `and 12 more`."""
+_MOST_LINES, _LARGE_PART = 3, 0.2
+"""A sentence names at most so many lines of code: those that took this part of the time."""
 _LONGEST_CODE = 40
 """Maximum number of characters of a line of code in a sentence."""
 
@@ -64,6 +67,17 @@ def most_of_it(lines: Sequence[tuple[Frame, float]]) -> str:
 def joined(names: Sequence[str]) -> str:
     """Join names: `a`, `a and b`, `a, b and c`."""
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def longest_places(lines: Sequence[tuple[Frame, float]], whole_s: float) -> str:
+    """Join the places of the lines that took a large part of some time: the first one, and others.
+
+    Args:
+        lines: with the time of each in s, longest first; at least one.
+        whole_s: the whole time, in s.
+    """
+    large = [one for one, s in lines[:_MOST_LINES] if s >= _LARGE_PART * whole_s]
+    return joined([*dict.fromkeys(one.short_place for one in large or [lines[0][0]])])
 
 
 def listed(names: Sequence[str], noun: str = "") -> str:

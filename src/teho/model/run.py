@@ -167,6 +167,9 @@ class ShellLoop(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The begin of this line, such as `while read -r line`."""
     commands: tuple[tuple[int, str], ...]
     """Line and name of each program that the loop starts."""
+    read_again: tuple[tuple[int, str], ...] = ()
+    """Files that a program reads as a whole in each iteration: the line, and the file as the script
+    has it, such as `$work/sheets.txt`."""
 
 
 class IdleProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from teho.unwind.atomic import follows_atomic
 from teho.unwind.call_sites import called_import, may_jump_away
+from teho.unwind.exponents import with_exponent
 from teho.unwind.loaded_files import LoadedFiles, Span
 from teho.unwind.perf_events import Sample
 from teho.unwind.symbols import Symbols
@@ -62,6 +63,8 @@ class _Call(NamedTuple):
     called: str
     caller: str
     line: str
+    shown: str
+    """The called function, perhaps with a constant argument: `pow(x, 3)`."""
 
 
 _GENERATED = "generated code"
@@ -95,7 +98,7 @@ class FunctionPlaces:
             return Place(function.name, function.file, "", function.line, function.is_atomic)
         call = self._call_above(process, span, sample)
         if call:
-            return Place(call.called, function.file, call.caller, call.line)
+            return Place(call.shown, function.file, call.caller, call.line)
         return Place(function.name, function.file, "")
 
     def is_unoptimised(self, process: _Sampled) -> bool:
@@ -201,7 +204,8 @@ class FunctionPlaces:
             return None
         # The return address of a call at the end of a function is in the next function.
         name = symbols.function_at(virtual - 1)[1]
-        return _Call(called, name, symbols.line_at(virtual - 1))
+        shown = with_exponent(called, symbols, virtual)
+        return _Call(called, name, symbols.line_at(virtual - 1), shown)
 
     def _symbols_of(self, process: _Sampled, span: Span) -> Symbols | None:
         if not span.inode:

@@ -86,6 +86,12 @@ def _loops_of(path: Path) -> tuple[ShellLoop, ...]:
     except (OSError, ValueError):
         return ()
     return tuple(
-        msgspec.structs.replace(loop, text=" ".join(masked_command(loop.text.split())))
+        msgspec.structs.replace(
+            loop,
+            text=" ".join(masked_command(loop.text.split())),
+            read_again=tuple(
+                (line, " ".join(masked_command([file]))) for line, file in loop.read_again
+            ),
+        )
         for loop in shell_loops(content.decode("utf-8", "replace"), path.name)
     )

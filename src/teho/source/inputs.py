@@ -7,7 +7,7 @@ import enum
 from collections.abc import Iterable, Sequence
 from typing import Union
 
-from teho.source.items import Items
+from teho.source.items import Items, part_of
 from teho.source.known import known, may_be_trained
 from teho.source.library_calls import fixed_parameters
 from teho.source.outside import changes_outside, is_loader, reads_files
@@ -300,12 +300,26 @@ class Inputs:
         if one.value is None:
             return Value.VARIES
         value = self._of(number, one.value)
-        if one.loop is None or value is Value.VARIES:
+        if one.loop is None:
+            return value
+        if value is Value.VARIES and not self._is_part_of_same(number, one):
             return value
         if value is Value.SHUFFLED:
             return Value.REPEATS
         is_finite = self._items.is_collection(number, one.value)
         return Value.REPEATS if is_finite else Value.VARIES
+
+    def _is_part_of_same(self, number: int, one: Assigned) -> bool:
+        """Return whether an inner loop goes through the begin or the end of the same values.
+
+        After `for i in range(n)`, `for j in range(i + 1, n)` goes through most values again in the
+        next iteration.
+        """
+        part, node = part_of(one), self._loop.node
+        if part is None or number != self._at or not isinstance(node, ast.For):
+            return False
+        is_of_loop = _names_in(part.bound) and _names_in(part.bound) <= _names_in(node.target)
+        return bool(is_of_loop) and self._of(number, part.whole) is Value.SAME
 
     def _before(self, number: int, name: str) -> Value:
         """Return it for a name that got its value before the loop: an optimizer may change it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from teho.patterns import lazy_pattern
 from teho.source.parsed import Assigned, Function
@@ -11,7 +12,7 @@ from teho.source.program import Place
 from teho.source.purity import Purity
 from teho.source.stack import Level
 
-__all__ = ["Items"]
+__all__ = ["Items", "part_of"]
 
 _MAY_BE_STREAM = lazy_pattern("load|stream|iter|queue|gen|reader|batch|source|feed|env")
 """Names of objects that may give other items each time."""
@@ -93,6 +94,47 @@ class Items:
         if isinstance(called, Place) and _returns_list(called.function):
             return True
         return self._purity.is_pure(call, place)
+
+
+class Part(NamedTuple):
+    """A part of a collection, which begins or ends where the collection does: `x[i:]`."""
+
+    whole: ast.expr
+    bound: ast.expr
+    """Where the part begins or ends: `i`."""
+
+
+def part_of(one: Assigned) -> Part | None:
+    """Return which part of a collection a loop goes through; None if it may end early.
+
+    Args:
+        one: how the loop gives a name its value.
+    """
+    loop = one.loop
+    if loop is None or one.value is None:
+        return None
+    if any(isinstance(node, (ast.Break, ast.Return)) for node in ast.walk(loop.node)):
+        return None
+    return _part(one.value)
+
+
+def _part(node: ast.expr) -> Part | None:
+    match node:
+        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, start]):
+            part = _part(inner)  # each item has the same number in each part
+            is_same = part is not None and ast.dump(part.bound) == ast.dump(start)
+            return part if is_same else None
+        case ast.Call(func=ast.Name(id="range"), args=[end]):
+            return Part(ast.Constant(0), end)
+        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant() as begin, end]):
+            return Part(begin, end)
+        case ast.Call(func=ast.Name(id="range"), args=[begin, end]):
+            return Part(end, begin)
+        case ast.Subscript(value=whole, slice=ast.Slice(lower=begin, upper=None, step=None)):
+            return Part(whole, begin) if begin is not None else None
+        case ast.Subscript(value=whole, slice=ast.Slice(lower=None, upper=end, step=None)):
+            return Part(whole, end) if end is not None else None
+    return None
 
 
 def _returns_list(function: Function) -> bool:

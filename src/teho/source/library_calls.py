@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from teho.source.program import Place, Program
 from teho.source.stack import Level
@@ -25,7 +25,9 @@ _VARYING = {
 }
 """Functions of libraries that call their first argument again and again: the number of arguments
 that differ. The arguments after these are the `args` of the call: always the same."""
-_KEYWORDS = frozenset(("fun", "func", "f"))
+_KEYWORDS = frozenset(("fun", "func", "f", "function"))
+_OF_ROWS = frozenset(("map", "filter"))
+"""Methods of Hugging Face data sets: they call a function for each row, with `fn_kwargs`."""
 
 
 def fixed_parameters(level: Level, caller: Level, program: Program) -> Sequence[str]:
@@ -46,9 +48,21 @@ def fixed_parameters(level: Level, caller: Level, program: Program) -> Sequence[
     given = [*call.args[:1], *(word.value for word in call.keywords if word.arg in _KEYWORDS)]
     # A `partial`, for example, gives the function other arguments first.
     is_itself = any(_is_function(one, level, caller.place, program) for one in given)
-    if varying is None or not is_itself:
+    if not is_itself:
         return ()
-    return level.function.params_of_call[varying:]
+    if varying is not None:
+        return level.function.params_of_call[varying:]
+    return [*_given_to_rows(call)]
+
+
+def _given_to_rows(call: ast.Call) -> Iterator[str]:
+    """Yield the parameters in `table.map(encode, fn_kwargs={"path": path})`: `path`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _OF_ROWS:
+        return
+    for word in call.keywords:
+        if word.arg == "fn_kwargs" and isinstance(word.value, ast.Dict):
+            keys = [one for one in word.value.keys if isinstance(one, ast.Constant)]
+            yield from (one.value for one in keys if isinstance(one.value, str))
 
 
 def _is_function(value: ast.expr, level: Level, at: Place, program: Program) -> bool:

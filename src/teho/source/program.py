@@ -41,7 +41,7 @@ class Program:
     def __init__(self, read: Callable[[str], SourceFile | None]) -> None:
         self._read = read
         self._files: dict[str, SourceFile | None] = {}
-        self._called: dict[int, Place | ast.ClassDef | str | None] = {}
+        self._called: dict[tuple[int, int], Place | ast.ClassDef | str | None] = {}
         self._parts: dict[int, tuple[ast.AST, ...]] = {}
 
     def file(self, path: str) -> SourceFile | None:
@@ -62,9 +62,10 @@ class Program:
         A function of the program, a class of the program, the dotted name of a function of a
         library or of Python, or None if it is not known.
         """
-        if id(call) not in self._called:
-            self._called[id(call)] = self._find_called(call, at)
-        return self._called[id(call)]
+        key = id(call), id(at.function)  # a whole file does not know the functions in a function
+        if key not in self._called:
+            self._called[key] = self._find_called(call, at)
+        return self._called[key]
 
     def _find_called(self, call: ast.Call, at: Place) -> Place | ast.ClassDef | str | None:
         target = call.func

@@ -28,6 +28,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     keywords: tuple[str, ...] = ()
     position: Union[int, None] = None
     value: str = ""
+    at_call: bool = False
     in_tables: bool = False
     without: tuple[str, ...] = ()
     arguments: Union[int, None] = None

@@ -17,7 +17,7 @@ from teho.model.stack import Frame
 from teho.patterns import lazy_pattern
 from teho.source.changes import named_values
 from teho.source.parsed import Function, dotted_name, root_name
-from teho.source.program import is_imported
+from teho.source.program import Place, is_imported
 from teho.source.purity import Purity
 from teho.source.stack import Level
 
@@ -67,7 +67,7 @@ def find_held_lock(
         block = _block(level, purity)
         if block is None:
             continue
-        if not isinstance(level.node, ast.Call) or not _is_alone(level.node, block, level):
+        if not isinstance(level.node, ast.Call) or not _is_alone(level.node, block, level, purity):
             return None
         frame, line = level.frame, block.node.lineno
         text = level.file.line_text(line).rstrip(":")
@@ -119,8 +119,11 @@ def _is_chosen(block: ast.With, line: int) -> bool:
     )
 
 
-def _is_alone(call: ast.Call, block: _Block, level: Level) -> bool:
-    """Return whether a call uses only objects that its function makes, and no shared file."""
+def _is_alone(call: ast.Call, block: _Block, level: Level, purity: Purity) -> bool:
+    """Return whether a call uses only objects that its function makes, and no shared file.
+
+    A method of the program may use what the threads share, if nothing changes it.
+    """
     function = level.function
     for node in ast.walk(call):
         if not isinstance(node, ast.Call):
@@ -132,6 +135,8 @@ def _is_alone(call: ast.Call, block: _Block, level: Level) -> bool:
                 continue  # `open(path).read()`: the call before is examined too
             if is_imported(name, function):
                 continue
+            if _is_own_and_pure(node, level, purity):
+                continue
             is_local = isinstance(method.value, ast.Name) and function.binds(name)
             if method.attr in _ONLY_READS and is_local:
                 continue
@@ -140,6 +145,15 @@ def _is_alone(call: ast.Call, block: _Block, level: Level) -> bool:
         elif not isinstance(method, ast.Name) or method.id in function.params:
             return False
     return True
+
+
+def _is_own_and_pure(call: ast.Call, level: Level, purity: Purity) -> bool:
+    """Return whether a call is of a method of the program that changes nothing: `self.measure(x)`.
+
+    What such a method reads of `self` stays the same.
+    """
+    called = purity.program.called(call, level.place)
+    return isinstance(called, Place) and purity.is_pure_function(called)
 
 
 def _is_made_in(name: str, block: ast.With, function: Function) -> bool:

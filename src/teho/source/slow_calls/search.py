@@ -24,6 +24,7 @@ from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.columns import find_unused_columns
 from teho.source.slow_calls.diagonal_jacobians import find_diagonal_jacobian
+from teho.source.slow_calls.eager_functions import find_eager_function
 from teho.source.slow_calls.factors import find_factorised_again
 from teho.source.slow_calls.few_statements import find_few_statements
 from teho.source.slow_calls.filled_arrays import find_filled_array
@@ -165,6 +166,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_attached_fake(levels),
         find_mapped_condition(levels, purity.program),
         find_networks_in_turn(levels, purity.program),
+        find_eager_function(levels, frames, purity.program),
     )
     yield from filter(None, found)
     for path, file in {level.frame.file: level.file for level in levels}.items():

@@ -45,7 +45,7 @@ from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import unneeded_times
 from teho.explain.where import is_for_next_task
 from teho.explain.wholes import whole_times
-from teho.explain.wording import capital
+from teho.explain.wording import capital, longest_places
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame
 
@@ -385,12 +385,9 @@ def _certainty(activity: Activity) -> Certainty | None:
 
 
 def _where(time: ActivityTime) -> str:
-    """Return the line that led to most of it, and whether it was in other processes."""
+    """Return the lines that led to most of it, and whether it was in other processes."""
     others = _IN_WORKERS if time.in_others else ""
-    if not time.lines:
-        return others
-    frame = time.lines[0][0]
-    return f"{others}, at {frame.short_place}"
+    return f"{others}, at {longest_places(time.lines, time.wall_s)}" if time.lines else others
 
 
 def _busy_cores_percent(context: ProgramContext, main: MainProcess) -> float | None:

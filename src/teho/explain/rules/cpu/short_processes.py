@@ -103,8 +103,16 @@ def _starts(loops: Sequence[ShellLoop]) -> str:
         f"{'s' * (len(_lines(one)) > 1)} {listed(list(map(str, _lines(one))))})"
         for one in loops
     ]
-    text = f"In each iteration, {', and '.join(words)}."
-    return f" {text}"
+    text = f" In each iteration, {', and '.join(words)}."
+    again = _read_again(loops)
+    if again:
+        text += f" There, the program at line {again[0]} reads the whole file `{again[1]}` again."
+    return text
+
+
+def _read_again(loops: Sequence[ShellLoop]) -> tuple[int, str] | None:
+    """Return the first file that a loop reads as a whole in each iteration, and the line."""
+    return next((found for one in loops for found in one.read_again), None)
 
 
 def _lines(loop: ShellLoop) -> list[int]:
@@ -112,6 +120,16 @@ def _lines(loop: ShellLoop) -> list[int]:
 
 
 def _action(loops: Sequence[ShellLoop]) -> str:
+    again = _read_again(loops)
+    if again:
+        loop = next(one for one in loops if again in one.read_again)
+        return (
+            f"Read `{again[1]}` only once: before the loop at {loop.file}:{loop.line}, select all "
+            "wanted lines with one `awk`. For lines by their number, write "
+            f"`awk 'NR == FNR {{ want[$1]; next }} FNR in want' LIST {again[1]} > PICKED`, where "
+            "LIST has the numbers. For lines by their first column, write `$1 in want` instead of "
+            "`FNR in want`. Let the loop read PICKED."
+        )
     if len(loops) == 1 and {name for _, name in loops[0].commands} <= _TEXT_TOOLS:
         loop = loops[0]
         return (

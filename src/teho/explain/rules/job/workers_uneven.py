@@ -7,6 +7,7 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame
 from teho.model.watched import WatchedProcess
+from teho.patterns import lazy_pattern
 
 RANK = 268
 SEVERITY = "critical, warning"
@@ -20,6 +21,8 @@ THRESHOLDS = {
 }
 MUTES = ("python_bound", "serial_program", "cores_unused")
 MUTES_BECAUSE = "this finding says why most of the cores had no work"
+_SETTING = lazy_pattern(r"\w+ ?=")
+"""An option that is not a whole call: `chunksize=50`."""
 
 _ACTION = (
     "Divide the work into many small parts, so that a free worker can take the next part: "
@@ -72,7 +75,7 @@ def _why(large: tuple[str, Frame] | None) -> str:
     if large is None:
         return ""
     at = large[1]
-    if "=" not in at.text:
+    if not _SETTING.match(at.text):
         return f": perhaps {at.short_place} makes one part for each worker"
     return f": `{at.short_text}` at {at.short_place} gives each worker many tasks at once"
 
