@@ -34,8 +34,9 @@ _FORMS = {"prometheus": ("remote-write",), "victoriametrics": ("remote-write", "
 _ROUNDS = {"prometheus": "", "victoriametrics": " (gauges exactly, counters to 12 digits)"}
 """How the values of a store are compared, if not all bits are the same."""
 _AGAIN_S = 65.0
-"""Prometheus moves new values from its memory into blocks once per minute. In two of 14 exports,
-its first answer did not have the first value of some series. A later answer was not asked for."""
+"""Prometheus moves the values from its memory into blocks. In two of 14 exports, its first answer
+did not have the first values of some series: docs/decisions/export-to-stores.md has possible
+causes."""
 _RANGE = "[4d]"
 _DAY_S = 86_400
 

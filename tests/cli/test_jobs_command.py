@@ -643,7 +643,7 @@ def test_the_digest_names_the_waste_and_what_to_change(teho: Teho, full: Site) -
     assert result.returncode == 0, result.stderr
     text = " ".join(result.stdout.split())
     assert text.startswith("! 6 jobs used 4 GPU-hours, ")
-    assert "Wasted: 3.84 GPU-hours, 78 core-hours." in text
+    assert "Wasted: 3.84 GPU-hours, 78 core-hours (85.8 CPU BU, 257 GPU BU)." in text
     assert "1 job named a|b\\nc: only one core was used, but several were requested." in text
     assert "`--cpus-per-task=1`" in text
     assert "By user" in text
@@ -741,7 +741,7 @@ def test_a_site_has_its_own_template(
     )
     monkeypatch.setenv("TEHO_TEMPLATES", str(template.parent))
     found = json.loads(teho(*MAIL, "--format", "json").stdout)
-    assert found["example_title"] == "Hukka: 96 GPU-hours"
+    assert found["example_title"] == "Hukka: 96 GPU-hours (6,432 GPU BU)"
     assert found["example"].startswith("Hei anna!\ngpu_never_used\n")
     template.write_text("{{ nothing }}")
     assert f"{template}:1" in teho(*MAIL).stderr

@@ -16,6 +16,7 @@ import pytest
 from sacct_rows import lines as lines_of
 from sacct_rows import rows
 
+from teho.cli.jobs import _SORTS
 from teho.explain.policy import load_policy
 from teho.explain.waste.digest import digest_of
 from teho.explain.waste.kind import limits_of
@@ -25,7 +26,7 @@ from teho.explain.waste.recorded import GpuUse, Recordings, _gone_percent
 from teho.explain.waste.use import use_of
 from teho.jobs.js1 import Js1, Js1Node, encode_js1
 from teho.model.accounted import AccountedJob, AccountedStep
-from teho.model.digest import Amounts, Digest
+from teho.model.digest import Amounts, Digest, JobLine
 from teho.model.job import JobState
 from teho.model.member import GpuNodes, NodeShape
 from teho.schedulers.slurm.accounting import read_jobs
@@ -371,24 +372,45 @@ def test_running_jobs_come_first() -> None:
         job(1, ended_at=UNTIL - timedelta(days=2)),
         job(2, state=JobState.PENDING, elapsed_s=0.0, started_at=None),
         job(3, state=JobState.RUNNING),
-        job(4, cores=100),
+        job(4),
     ]
     lines = list(lines_of_jobs(jobs, POLICY))
     assert [line.id for line in sorted_lines(lines, "start")] == ["3", "2", "4", "1"]
-    assert [line.id for line in sorted_lines(lines, "cores")][2:] == ["4", "1"]
 
 
-def test_jobs_with_waste_come_first() -> None:
+FIELDS = {
+    "waste": "wasted_core_hours",
+    "time": "elapsed_s",
+    "cores": "core_hours",
+    "gpus": "gpu_hours",
+    "memory": "memory_most_bytes",
+    "cost": "cost",
+    "billing": "billing_hours",
+}
+
+
+@pytest.mark.parametrize("by", [by for by in _SORTS if by != "start"])
+def test_jobs_are_sorted_by_the_value_of_the_option(by: str) -> None:
+    def line(name: str, value: float, other_values: float) -> JobLine:
+        values = dict.fromkeys(FIELDS.values(), other_values) | {FIELDS[by]: value}
+        return JobLine(id=name, state=JobState.COMPLETED, **values)  # type: ignore[arg-type]
+
+    unknown = JobLine(id="unknown", state=JobState.COMPLETED)
+    large, small = line("large", 2.0, 1.0), line("small", 1.0, 2.0)
+    assert sorted_lines([unknown, small, large], by) == [large, small, unknown]
+
+
+def test_jobs_with_the_most_waste_come_first() -> None:
     jobs = [
         job(1, cores=400, cpu_s=390 * HOUR),
-        job(2, cores=40, cpu_s=1.0 * HOUR),
-        job(3, cores=80, cpu_s=1.0 * HOUR),
-        with_gpus(0.0, number=4),
-        job(5, state=JobState.RUNNING),
+        with_gpus(0.0, number=2),  # 12 core-hours
+        job(3, cores=40, cpu_s=1.0 * HOUR),
+        job(4, cores=80, cpu_s=1.0 * HOUR),
+        job(5, memory_bytes=400 * GIB),  # 90 core-hours
+        job(6, state=JobState.RUNNING),
     ]
     lines = list(lines_of_jobs(jobs, POLICY))
-    # GPUs that were never used come before any number of cores.
-    assert [line.id for line in sorted_lines(lines, "waste")] == ["5", "4", "3", "2", "1"]
+    assert [line.id for line in sorted_lines(lines, "waste")] == ["6", "5", "4", "3", "2", "1"]
 
 
 def test_the_waste_of_the_lines_adds_up_to_the_digest() -> None:
@@ -608,20 +630,45 @@ def test_the_cost_is_by_the_formula_of_the_cluster() -> None:
     ]
     total = digest(jobs)
     # 40 cores + 40 GiB × 0.1; 2 GPUs × 60 + 10 cores + 40 GiB × 0.1
-    assert [(one.unit, one.jobs, one.used) for one in total.costs] == [
-        ("CPU BU", 2, pytest.approx(88)),
-        ("GPU BU", 1, pytest.approx(134)),
-    ]
-    wasted = [one.wasted for one in total.costs]
-    assert wasted == pytest.approx([44 * 39 / 40, 134 / 2])
+    assert total.used.costs == {"CPU BU": pytest.approx(88), "GPU BU": pytest.approx(134)}
+    of_cores, of_gpu = pytest.approx(44 * 39 / 40), pytest.approx(134 / 2)
+    assert total.wasted.costs == {"CPU BU": of_cores, "GPU BU": of_gpu}
+    assert {one.kind: one.amounts.costs for one in total.waste} == {
+        "serial_program": {"CPU BU": of_cores}, "gpu_never_used": {"GPU BU": of_gpu},
+    }  # fmt: skip
+    assert [one.saves.costs for one in total.changes] == [{"CPU BU": of_cores}, {"GPU BU": of_gpu}]
+    assert [one.wasted for one in total.people] == [total.wasted]
     assert total.cost_unknown_jobs == 1
     text = " ".join(render_text(digest_document(total), width=100, color=False).split())
+    assert "Wasted: 1 GPU-hour, 39 core-hours (42.9 CPU BU, 67 GPU BU)." in text
     assert "Cost 88 CPU BU (49 % wasted) · 134 GPU BU (50 % wasted)" in text
+    assert "This would have saved 39 core-hours (42.9 CPU BU)." in text
+    assert "several requested – 39.0 42.9 CPU BU GPUs that were never used 1.0 – 67 GPU BU" in text
     assert "The cost of 1 job is not known" in text
     assert "billing-hours" not in text
     unknown = digest([job(4)])
-    assert (unknown.costs, unknown.cost_unknown_jobs) == ((), 1)
+    assert (unknown.used.costs, unknown.cost_unknown_jobs) == ({}, 1)
     assert "billing-hours" in render_text(digest_document(unknown), width=100, color=False)
+
+
+def test_the_cost_of_the_period_before_is_compared() -> None:
+    small = {"cluster": "puhti", "partition": "small", "node_list": "r01c01", "cores": 40}
+    old = SINCE - timedelta(days=1)
+    total = digest([
+        job(1, cpu_s=39.0 * HOUR, **small), job(2, cpu_s=1.0 * HOUR, ended_at=old, **small)
+    ])  # fmt: skip
+    text = " ".join(render_text(digest_document(total), width=100, color=False).split())
+    assert "Cost 44 CPU BU (0 % wasted, 98 % in the period before)" in text
+
+
+@pytest.mark.parametrize("elapsed_s", [0.0, 36.0])
+def test_jobs_with_gpus_that_fail_at_once_waste_all_their_cost(elapsed_s: float) -> None:
+    failed = {"state": JobState.FAILED, "exit_code": 1, "elapsed_s": elapsed_s, "gpus": 2}
+    gpu = {"cluster": "puhti", "partition": "gpu", "node_list": "r01g01"}
+    total = digest([job(n, **failed, **gpu) for n in range(5)])
+    (kind,) = total.waste
+    assert kind.amounts.costs == {"GPU BU": pytest.approx(5 * 134 * elapsed_s / 3600)}
+    assert kind.amounts.costs == total.wasted.costs == total.used.costs
 
 
 def test_a_summary_that_lacks_a_node_bounds_nothing() -> None:

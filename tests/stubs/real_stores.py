@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from metric_store import One
 
+from teho.errors import StoreError
 from teho.jobs.http import Store, request
 
 __all__ = ["KINDS", "Running", "lacks", "running"]
@@ -45,9 +46,18 @@ class Running(NamedTuple):
     def asked(self, query: str, at_s: float) -> Any:
         body = urllib.parse.urlencode({"query": query, "time": at_s}).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        answer = json.loads(request(self.store, "/api/v1/query", body, headers))
-        assert answer["status"] == "success"
-        return answer["data"]["result"]
+        end_s = time.monotonic() + _WAIT_S
+        while True:
+            try:
+                answer = json.loads(request(self.store, "/api/v1/query", body, headers))
+            except StoreError as error:
+                # Prometheus 2.42 answers so while it makes blocks (prometheus/prometheus, 13115).
+                if "cannot populate chunk" not in error.found or time.monotonic() > end_s:
+                    raise
+                time.sleep(0.1)
+            else:
+                assert answer["status"] == "success"
+                return answer["data"]["result"]
 
     def flush(self) -> None:
         if self.kind == "victoriametrics":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_SORTS = ("start", "waste", "time", "cores", "gpus", "memory", "billing")
+_SORTS = ("start", "waste", "time", "cores", "gpus", "memory", "cost", "billing")
 _SLURM = {"timeout": "timed_out", "oom": "out_of_memory", "node_fail": "node_failed"}
 """Slurm's words for states that Teho calls otherwise."""
 

@@ -13,7 +13,6 @@ from teho.model.job import JobState
 __all__ = [
     "Amounts",
     "Change",
-    "CostOfUnit",
     "Digest",
     "Ending",
     "JobLine",
@@ -106,6 +105,9 @@ class Amounts(msgspec.Struct, frozen=True, kw_only=True):
     """GiB of memory times hours."""
     billing_hours: Union[float, None] = None
     """Slurm's `billing` times hours. None: the scheduler has no such figure."""
+    costs: dict[str, float] = {}
+    """Cost in each billing unit, such as `GPU BU`, by the formulas of the clusters. Of waste: the
+    part of GPUs and cores that were not used; the part of memory and time is not known."""
     energy_j: Union[float, None] = None
     """Energy of GPUs without work, as far as recordings have it. None: no recording has it."""
 
@@ -155,17 +157,6 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     wasted: Amounts
 
 
-class CostOfUnit(msgspec.Struct, frozen=True, kw_only=True):
-    """What jobs cost in one billing unit of their cluster."""
-
-    unit: str
-    """Such as `GPU BU`."""
-    jobs: int
-    used: float
-    wasted: float
-    """The part of GPUs and cores that were not used. The part of memory and time is not known."""
-
-
 class Digest(msgspec.Struct, frozen=True, kw_only=True):
     """What the jobs of a period used and wasted."""
 
@@ -176,10 +167,8 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
     """Whose jobs these are, such as `user anna`."""
     jobs: int
     used: Amounts
-    costs: tuple[CostOfUnit, ...] = ()
-    """By the billing formulas of the clusters, the unit of most jobs first. Empty: not known."""
     cost_unknown_jobs: int = 0
-    """Number of jobs that are not in `costs`, because their cost is not known."""
+    """Number of jobs whose cost is not known: it is not in `used.costs`."""
     energy_j: Union[float, None] = None
     """Sum over the jobs whose energy the accounting has. None: of no job."""
     energy_jobs: int = 0

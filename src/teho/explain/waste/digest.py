@@ -10,12 +10,21 @@ from typing import NamedTuple, Union
 from teho.explain.policy import Policy
 from teho.explain.shared_thresholds import DIGEST
 from teho.explain.waste.cost import Costs, JobCost
-from teho.explain.waste.kind import Kind, Limits, Waste, is_short, limits_of, threshold_of
+from teho.explain.waste.kind import (
+    CORES_OF_A_GPU,
+    GIB_OF_A_CORE,
+    Kind,
+    Limits,
+    Waste,
+    is_short,
+    limits_of,
+    threshold_of,
+)
 from teho.explain.waste.kinds import KINDS, waste_of
 from teho.explain.waste.recorded import Recordings
 from teho.explain.waste.use import JobUse, use_of
 from teho.model.accounted import AccountedJob
-from teho.model.digest import Amounts, Change, CostOfUnit, Digest, Ending, Person, WasteOfKind
+from teho.model.digest import Amounts, Change, Digest, Ending, Person, WasteOfKind
 from teho.model.job import JobState
 from teho.model.member import GpuNodes
 from teho.patterns import lazy_pattern
@@ -40,10 +49,6 @@ _SOURCES = {
     "time": "wall time and time limit of the accounting",
     "blocked": "allocated cores of the accounting, and the nodes that the scheduler lists now",
 }
-_CORES_OF_A_GPU = 12.0
-_GIB_OF_A_CORE = 4.0
-"""Teho's own choice, only for the order of kinds and changes: a GPU-hour counts as 12 core-hours,
-and 4 GiB-hours count as one core-hour."""
 
 
 def digest_of(
@@ -74,9 +79,9 @@ def digest_of(
         costs: computes what the jobs cost. Several digests can share it; None: a new one.
         notes: sentences about what is missing.
     """
-    limits = limits_of(policy)
-    now = _Period(limits, recordings, gpu_nodes, costs or Costs())
-    before = _Period(limits, recordings, gpu_nodes)
+    limits, costs = limits_of(policy), costs or Costs()
+    now = _Period(limits, recordings, gpu_nodes, costs)
+    before = _Period(limits, recordings, gpu_nodes, costs)
     start = since - (until - since)
     for job in jobs:
         if job.elapsed_s is None or job.started_at is None:
@@ -97,15 +102,19 @@ class _Sum:
         self.jobs = 0
         self.gpu_hours = self.core_hours = self.gib_hours = self.billing_hours = 0.0
         self._billed = self._unbilled = 0
+        self._costs: dict[str, float] = {}
         self._energy_j: float | None = None
 
     def add(
         self,
         amounts: Union[Amounts, JobUse],
+        cost: JobCost | None,
         gib_hours: float = 0.0,
         energy_j: float | None = None,
     ) -> None:
         self.jobs += 1
+        if cost is not None and cost.unit:
+            self._costs[cost.unit] = self._costs.get(cost.unit, 0.0) + cost.amount
         if energy_j is not None:
             self._energy_j = energy_j + (self._energy_j or 0.0)
         self.gpu_hours += amounts.gpu_hours
@@ -121,7 +130,7 @@ class _Sum:
     @property
     def weight(self) -> float:
         """Core-hours that count as much."""
-        return self.gpu_hours * _CORES_OF_A_GPU + self.core_hours + self.gib_hours / _GIB_OF_A_CORE
+        return self.gpu_hours * CORES_OF_A_GPU + self.core_hours + self.gib_hours / GIB_OF_A_CORE
 
     def amounts(self) -> Amounts:
         return Amounts(
@@ -129,45 +138,23 @@ class _Sum:
             core_hours=self.core_hours,
             gib_hours=self.gib_hours,
             billing_hours=self.billing_hours if self._billed and not self._unbilled else None,
+            costs=dict(sorted(self._costs.items())),
             energy_j=self._energy_j,
         )
 
 
-class _SumOfCosts:
-    """Adds up the cost of jobs in each billing unit."""
+def _wasted_cost(use: JobUse, cost: JobCost | None, waste: Waste) -> JobCost | None:
+    """Return the part of a job's cost that the wasted GPUs, or else the wasted cores, have.
 
-    def __init__(self, costs: Costs | None) -> None:
-        self._costs = costs
-        self._jobs: dict[str, int] = defaultdict(int)
-        self._used: dict[str, float] = defaultdict(float)
-        self._wasted: dict[str, float] = defaultdict(float)
-        self.unknown_jobs = 0
-
-    def add(self, job: AccountedJob) -> JobCost | None:
-        """Add a job, and return its cost."""
-        if self._costs is None:
-            return None
-        cost = self._costs.of(job)
-        if cost is None:
-            self.unknown_jobs += 1
-        elif cost.unit:
-            self._jobs[cost.unit] += 1
-            self._used[cost.unit] += cost.amount
-        return cost
-
-    def add_waste(self, use: JobUse, cost: JobCost | None, amounts: Union[Amounts, JobUse]) -> None:
-        """Add the part of a cost that the wasted GPUs, or else the wasted cores, have."""
-        if cost is None:
-            return
-        if use.gpus:
-            share = amounts.gpu_hours / use.gpu_hours
-        else:
-            share = amounts.core_hours / use.core_hours if use.core_hours else 0.0
-        self._wasted[cost.unit] += share * cost.amount
-
-    def by_unit(self) -> Iterator[CostOfUnit]:
-        for unit, jobs in sorted(self._jobs.items(), key=lambda pair: -pair[1]):
-            yield CostOfUnit(unit=unit, jobs=jobs, used=self._used[unit], wasted=self._wasted[unit])
+    None: not known. The GPUs of `gpus_blocked` have no part: the job did not have them.
+    """
+    if cost is None or waste.kind.resource not in ("gpu", "core"):
+        return None
+    if use.gpus:
+        share = waste.amounts.gpu_hours / use.gpu_hours
+    else:
+        share = waste.amounts.core_hours / use.core_hours
+    return JobCost(share * cost.amount, cost.unit)
 
 
 class _Short(NamedTuple):
@@ -186,8 +173,8 @@ class _Group:
         self.needed: list[float] = []
         self.newest: JobUse | None = None
 
-    def add(self, use: JobUse, waste: Waste) -> None:
-        self.sum.add(waste.amounts, waste.amounts.gib_hours, waste.amounts.energy_j)
+    def add(self, use: JobUse, waste: Waste, cost: JobCost | None) -> None:
+        self.sum.add(waste.amounts, cost, waste.amounts.gib_hours, waste.amounts.energy_j)
         self.needed.append(waste.needed)
         ended_at = use.job.ended_at
         if self.newest is None or (ended_at and ended_at > (self.newest.job.ended_at or ended_at)):
@@ -202,14 +189,15 @@ class _Period:
         limits: Limits,
         recordings: Recordings | None,
         gpu_nodes: GpuNodes | None,
-        costs: Costs | None = None,
+        costs: Costs,
     ) -> None:
         self._limits = limits
         self._recordings = recordings
         self._gpu_nodes = gpu_nodes
         self.jobs = 0
         self.used, self.wasted = _Sum(), _Sum()
-        self._costs = _SumOfCosts(costs)
+        self._costs = costs
+        self._cost_unknown_jobs = 0
         self._energy_j, self._energy_jobs = 0.0, 0
         self._kinds: dict[str, _Sum] = defaultdict(_Sum)
         self._worst: dict[str, list[tuple[float, str]]] = defaultdict(list)
@@ -223,11 +211,12 @@ class _Period:
     def add(self, job: AccountedJob) -> None:
         use = use_of(job, self._recordings, self._gpu_nodes)
         self.jobs += 1
-        self.used.add(use)
-        cost = self._costs.add(job)
-        self._endings[job.state].add(use)
+        cost = self._costs.of(job)
+        if cost is None:
+            self._cost_unknown_jobs += 1
         own_used, own_wasted = self._people[job.user]
-        own_used.add(use)
+        for total in (self.used, self._endings[job.state], own_used):
+            total.add(use, cost)
         if job.energy_j is not None:
             self._energy_j += job.energy_j
             self._energy_jobs += 1
@@ -243,17 +232,17 @@ class _Period:
         if not use.gpus and use.cores_used is None:
             self._unjudged_core_hours += use.core_hours
         for waste in waste_of(use, self._limits):
-            self._count(use, waste)
+            of_waste = _wasted_cost(use, cost, waste)
+            self._count(use, waste, of_waste)
             if waste.kind.resource == "blocked":
                 continue  # the use of the jobs does not have these GPUs
-            self._costs.add_waste(use, cost, waste.amounts)
             for total in (self.wasted, own_wasted):
-                total.add(waste.amounts, waste.amounts.gib_hours, waste.amounts.energy_j)
+                total.add(waste.amounts, of_waste, waste.amounts.gib_hours, waste.amounts.energy_j)
 
-    def _count(self, use: JobUse, waste: Waste) -> None:
+    def _count(self, use: JobUse, waste: Waste, cost: JobCost | None) -> None:
         kind, amounts, job = waste.kind, waste.amounts, use.job
-        self._kinds[kind.key].add(amounts, amounts.gib_hours, amounts.energy_j)
-        size = amounts.gpu_hours * _CORES_OF_A_GPU + amounts.core_hours + amounts.gib_hours
+        self._kinds[kind.key].add(amounts, cost, amounts.gib_hours, amounts.energy_j)
+        size = amounts.gpu_hours * CORES_OF_A_GPU + amounts.core_hours + amounts.gib_hours
         self._worst[kind.key].append((size, job.id))
         # Jobs that need different numbers of GPUs need different advice.
         needed = waste.needed if kind.key == "gpu_never_used" else 0.0
@@ -261,7 +250,7 @@ class _Period:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(kind)
-        group.add(use, waste)
+        group.add(use, waste, cost)
 
     def digest(
         self,
@@ -285,8 +274,7 @@ class _Period:
             selection=selection,
             jobs=self.jobs,
             used=self.used.amounts(),
-            costs=tuple(self._costs.by_unit()),
-            cost_unknown_jobs=self._costs.unknown_jobs,
+            cost_unknown_jobs=self._cost_unknown_jobs,
             energy_j=self._energy_j if self._energy_jobs else None,
             energy_jobs=self._energy_jobs,
             wasted=self.wasted.amounts(),
@@ -333,9 +321,8 @@ class _Period:
             if len(early) < limits["fails_min"].value:
                 continue
             for use, cost in early:
-                self._costs.add_waste(use, cost, use)
                 for total in (found, self.wasted, self._people[user][1]):
-                    total.add(use)
+                    total.add(use, cost)
             examples += [use.job.id for use, _ in early]
         if not found.jobs:
             return []

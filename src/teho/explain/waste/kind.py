@@ -16,6 +16,8 @@ from teho.schedulers.advice import Advice
 from teho.units import GIB
 
 __all__ = [
+    "CORES_OF_A_GPU",
+    "GIB_OF_A_CORE",
     "Found",
     "Kind",
     "Limits",
@@ -27,6 +29,10 @@ __all__ = [
     "threshold_of",
 ]
 
+CORES_OF_A_GPU = 12.0
+GIB_OF_A_CORE = 4.0
+"""Teho's own choice, only for the order of jobs, kinds and changes: a GPU-hour counts as 12
+core-hours, and 4 GiB-hours count as one core-hour."""
 Resource = Literal["gpu", "core", "memory", "time", "blocked"]
 """`blocked`: resources of the nodes that the job did not have, and that no other job could use."""
 Found = tuple[Amounts, str, float]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from teho.explain.policy import Policy
 from teho.explain.waste.cost import Costs, JobCost
-from teho.explain.waste.kind import Limits, Waste, limits_of
-from teho.explain.waste.kinds import KINDS, is_judged, waste_of
+from teho.explain.waste.kind import CORES_OF_A_GPU, GIB_OF_A_CORE, Limits, Waste, limits_of
+from teho.explain.waste.kinds import is_judged, waste_of
 from teho.explain.waste.of_cores import judged_cores, judged_memory
 from teho.explain.waste.recorded import Recordings
 from teho.explain.waste.use import JobUse, use_of
@@ -19,7 +20,7 @@ from teho.model.member import GpuNodes
 from teho.schedulers.array import count_tasks
 from teho.units import format_duration
 
-__all__ = ["lines_of_jobs", "sorted_lines"]
+__all__ = ["LargestWaste", "largest_waste", "lines_of_jobs", "sorted_lines"]
 
 _ENDINGS = {
     JobState.TIMED_OUT: "ended at its time limit",
@@ -27,9 +28,6 @@ _ENDINGS = {
     JobState.NODE_FAILED: "its node failed",
     JobState.PREEMPTED: "preempted",
 }
-_PLACES = {kind.key: place for place, kind in enumerate(KINDS)}
-_CORES_OF_A_GPU = 12.0
-"""As in the digest: only for the order."""
 _RUNS = (JobState.RUNNING, JobState.COMPLETING, JobState.SUSPENDED)
 _WAITS = (JobState.PENDING, JobState.HELD)
 
@@ -141,40 +139,63 @@ def _to_check(use: JobUse, waste: Sequence[Waste]) -> str:
     return waste[0].words if waste else ""
 
 
+class LargestWaste(NamedTuple):
+    """The waste of a job, of the resource of which most was wasted."""
+
+    weight: float
+    """Core-hours that count as much."""
+    hours: float
+    unit: str
+    """Such as `GPU-h`."""
+
+
+def largest_waste(line: JobLine) -> LargestWaste | None:
+    """Return the largest waste of a job; None: it was not judged."""
+    found = [
+        LargestWaste(weight * hours, hours, unit)
+        for hours, unit, weight in (
+            (line.wasted_gpu_hours, "GPU-h", CORES_OF_A_GPU),
+            (line.wasted_core_hours, "core-h", 1.0),
+            (line.wasted_gib_hours, "GiB-h", 1 / GIB_OF_A_CORE),
+        )
+        if hours is not None
+    ]
+    return max(found, default=None)
+
+
 def sorted_lines(lines: Iterable[JobLine], by: str) -> list[JobLine]:
     """Return lines with running jobs first, then jobs that wait.
 
     Args:
         lines: in any order.
-        by: `start` (newest first), `waste` (GPUs that were never used first, then the other kinds
-            of waste, each with the most GPU-hours or core-hours first), `time`, `cores`, `gpus`,
-            `memory` or `billing` (largest first).
+        by: `start` (newest first), or `waste`, `time`, `cores`, `gpus`, `memory`, `cost` or
+            `billing` (largest first).
     """
-    return sorted(lines, key=lambda line: (_group(line), -_value(line, by)))
-
-
-def _waste_rank(line: JobLine) -> float:
-    """Return a number that is larger for a more important kind of waste, and for a larger job."""
-    if not line.waste:
-        return 0.0
-    size = (line.gpu_hours or 0.0) + (line.core_hours or 0.0) / _CORES_OF_A_GPU
-    return len(KINDS) - _PLACES[line.waste[0]] + size / (1 + size)
+    value = _VALUES[by]
+    return sorted(lines, key=lambda line: (_group(line), -(value(line) or 0.0)))
 
 
 def _group(line: JobLine) -> int:
     return 0 if line.state in _RUNS else 1 if line.state in _WAITS else 2
 
 
-def _value(line: JobLine, by: str) -> float:
-    if by == "waste":
-        return _waste_rank(line)
+def _start_s(line: JobLine) -> float:
     moment = line.started_at or line.submitted_at or line.ended_at
-    value = {
-        "start": moment.timestamp() if moment else 0.0,
-        "time": line.elapsed_s,
-        "cores": line.core_hours,
-        "gpus": line.gpu_hours,
-        "memory": line.memory_most_bytes,
-        "billing": line.billing_hours,
-    }[by]
-    return value or 0.0
+    return moment.timestamp() if moment else 0.0
+
+
+def _wasted_weight(line: JobLine) -> float:
+    found = largest_waste(line)
+    return found.weight if found else 0.0
+
+
+_VALUES: Mapping[str, Callable[[JobLine], float | None]] = {
+    "start": _start_s,
+    "waste": _wasted_weight,
+    "time": attrgetter("elapsed_s"),
+    "cores": attrgetter("core_hours"),
+    "gpus": attrgetter("gpu_hours"),
+    "memory": attrgetter("memory_most_bytes"),
+    "cost": attrgetter("cost"),
+    "billing": attrgetter("billing_hours"),
+}

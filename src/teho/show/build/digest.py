@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import msgspec
 
@@ -11,7 +12,7 @@ from teho.model.document import Document, Fact, Item, Table, VerdictSeverity
 from teho.model.job import JobState
 from teho.show.build.layout import column, document, listing, table
 from teho.show.cells import plain, quantity
-from teho.units import counted, format_count, format_duration
+from teho.units import counted, format_count, format_duration, plural
 
 __all__ = ["amounts_text", "digest_document"]
 
@@ -42,17 +43,23 @@ def digest_document(found: Digest) -> Document:
 
 
 def amounts_text(amounts: Amounts) -> str:
-    """Write amounts for people: `12.4 GPU-hours, 1,204 core-hours`; empty for nothing."""
+    """Write amounts for people: `12.4 GPU-hours, 30 core-hours (840 BU)`; empty for nothing."""
     parts = [
-        f"{format_count(_rounded(value))} {unit}"
-        for value, unit in (
-            (amounts.gpu_hours, "GPU-hours"),
-            (amounts.core_hours, "core-hours"),
-            (amounts.gib_hours, "GiB-hours of memory"),
+        f"{format_count(_rounded(value))} {plural(unit, _rounded(value))}{rest}"
+        for value, unit, rest in (
+            (amounts.gpu_hours, "GPU-hour", ""),
+            (amounts.core_hours, "core-hour", ""),
+            (amounts.gib_hours, "GiB-hour", " of memory"),
         )
         if _rounded(value)
     ]
-    return ", ".join(parts)
+    costs = ", ".join(_with_units(amounts.costs))
+    return f"{', '.join(parts)} ({costs})" if parts and costs else ", ".join(parts)
+
+
+def _with_units(costs: Mapping[str, float]) -> Iterator[str]:
+    for unit, amount in costs.items():
+        yield f"{format_count(_rounded(amount))} {unit}"
 
 
 def _rounded(value: float) -> float:
@@ -92,13 +99,13 @@ def _facts(found: Digest) -> Iterator[Fact]:
         ("core", "Cores", "core-hours"),
         ("billing", "Billing", "billing-hours"),
     ):
-        amount = _amount(found.used, resource)
+        hours = partial(_hours, resource=resource)
         # If the cost is known, Slurm's own billing would be a second unit for the same.
-        if amount and not (resource == "billing" and found.costs):
-            yield Fact(f"{resource}_hours", label, amount, unit, _wasted(found, resource))
-    for number, cost in enumerate(found.costs):
-        note = f"{100 * cost.wasted / cost.used:.0f} % wasted" if cost.used else ""
-        yield Fact(f"cost_{number}", "" if number else "Cost", cost.used, cost.unit, note)
+        if hours(found.used) and not (resource == "billing" and found.used.costs):
+            yield Fact(f"{resource}_hours", label, hours(found.used), unit, _wasted(found, hours))
+    for number, (unit, used) in enumerate(found.used.costs.items()):
+        note = _wasted(found, partial(_cost, unit=unit))
+        yield Fact(f"cost_{number}", "" if number else "Cost", used, unit, note)
     if found.energy_j is not None:
         note = f"of {counted(found.energy_jobs, 'job')}, whole nodes"
         yield Fact("energy_j", "Energy", found.energy_j, "J", note)
@@ -107,25 +114,28 @@ def _facts(found: Digest) -> Iterator[Fact]:
         yield Fact("idle_energy_j", "Energy of idle GPUs", found.wasted.energy_j, "J", note)
 
 
-def _wasted(found: Digest, resource: str) -> str:
-    """Return the wasted share, and how it changed since the period before."""
-    now = _share(found.used, found.wasted, resource)
+def _wasted(found: Digest, part: Callable[[Amounts], float]) -> str:
+    """Return the wasted share of a part of the amounts, and that of the period before."""
+    now = _share(found.used, found.wasted, part)
     if now is None:
         return ""
     text = f"{now:.0f} % wasted"
     if found.used_before is None or found.wasted_before is None:
         return text
-    before = _share(found.used_before, found.wasted_before, resource)
+    before = _share(found.used_before, found.wasted_before, part)
     return text if before is None else f"{text}, {before:.0f} % in the period before"
 
 
-def _share(used: Amounts, wasted: Amounts, resource: str) -> float | None:
-    total = _amount(used, resource)
-    return 100 * _amount(wasted, resource) / total if total else None
+def _share(used: Amounts, wasted: Amounts, part: Callable[[Amounts], float]) -> float | None:
+    return 100 * part(wasted) / part(used) if part(used) else None
 
 
-def _amount(amounts: Amounts, resource: str) -> float:
+def _hours(amounts: Amounts, resource: str) -> float:
     return getattr(amounts, f"{resource}_hours") or 0.0
+
+
+def _cost(amounts: Amounts, unit: str) -> float:
+    return amounts.costs.get(unit, 0.0)
 
 
 def _tables(found: Digest) -> Iterator[Table]:
@@ -138,6 +148,7 @@ def _tables(found: Digest) -> Iterator[Table]:
             column("core_hours", "Core-hours", lambda one: one.amounts.core_hours or None,
                    decimals=1),
             column("gib_hours", "GiB-hours", lambda one: one.amounts.gib_hours or None, decimals=0),
+            column("cost", "Cost", lambda one: ", ".join(_with_units(one.amounts.costs)) or None),
             column("billing", "Billing-hours", lambda one: one.amounts.billing_hours or None,
                    decimals=1, aside=True),
             column("energy", "Energy", lambda one: one.amounts.energy_j or None, unit="J",
@@ -214,7 +225,7 @@ def _unjudged(found: Digest) -> Iterator[str]:
     running = sum(one.jobs for one in found.endings if one.state in _RUNS)
     if running:
         yield f"{counted(running, 'job')} did not end in this period."
-    if found.costs and found.cost_unknown_jobs:
+    if found.used.costs and found.cost_unknown_jobs:
         many = counted(found.cost_unknown_jobs, "job")
         yield f"The cost of {many} is not known, and is not in the sum."
     if found.short_jobs:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from teho.explain.waste.lines import largest_waste
 from teho.model.digest import JobLine, JobList
 from teho.model.document import Document, Table, VerdictSeverity
 from teho.model.job import JobState
@@ -21,8 +22,6 @@ __all__ = ["jobs_list_document", "tasks_document"]
 
 _STATE_LEAST = 24
 """Columns of a terminal that the column State needs at least, if its texts are longer."""
-_CORES_OF_A_GPU, _GIB_OF_A_CORE = 12.0, 4.0
-"""As in the digest: only to choose the largest waste."""
 _TASKS_MOST = 100
 """Number of tasks of an array that a report lists."""
 
@@ -288,19 +287,10 @@ def _cost(line: JobLine) -> str | None:
 
 def _wasted(line: JobLine) -> str | None:
     """Write the largest waste of a job; None: it was not judged."""
-    amounts = [
-        (weight * hours, hours, unit)
-        for hours, unit, weight in (
-            (line.wasted_gpu_hours, "GPU-h", _CORES_OF_A_GPU),
-            (line.wasted_core_hours, "core-h", 1.0),
-            (line.wasted_gib_hours, "GiB-h", 1 / _GIB_OF_A_CORE),
-        )
-        if hours is not None
-    ]
-    if not amounts:
+    found = largest_waste(line)
+    if found is None:
         return None
-    _, hours, unit = max(amounts)
-    return f"{format_count(hours)} {unit}" if hours else "0"
+    return f"{format_count(found.hours)} {found.unit}" if found.hours else "0"
 
 
 def _billing(line: JobLine) -> str | None:
