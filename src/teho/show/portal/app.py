@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from teho.errors import InputError, RunNotFoundError, TehoError
-from teho.model.listed_run import ListedRun
+from teho.model.listed_run import ListedRun, Totals
 from teho.profile.hand_over import tensorboard_commands
 from teho.show.html.page import PageParts, page_parts
 from teho.show.portal import pages
@@ -246,7 +246,7 @@ class Portal:
         with self._recordings.search(group=bool(scope)) as search:
             totals = search.totals(by, wanted, limit=200)
             if by != "month":
-                totals.sort(key=lambda one: (one.gpu_hours, one.runs), reverse=True)
+                totals.sort(key=_by_use, reverse=True)
             found = savings_of(search, wanted, since=since, scope=scope)
             self._judging.ask(search.find(wanted, limit=_MOST_JUDGED))
         return HTMLResponse(pages.usage_page(self.base(), by, scope, since, totals, found))
@@ -363,6 +363,11 @@ class Portal:
             running = search.find(RunFilter(outcome="running"), limit=MOST_RUNS)
         self._judging.ask(running)
         return running
+
+
+def _by_use(total: Totals) -> tuple[float, float, int]:
+    """Return a key that sorts sums by what the runs used."""
+    return total.gpu_hours, total.cost or 0.0, total.runs
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
