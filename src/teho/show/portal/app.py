@@ -45,6 +45,8 @@ _MOST_JUDGED = 100
 _MOST_COMPARED = 10
 _TIMES = 30
 """Runs in the drawing of a program's times."""
+_NOW_S = 0.1
+"""Time in which the home page begins to watch running runs; its script then asks for the others."""
 _BLOCK_BYTES = 1 << 18
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -159,6 +161,7 @@ class Portal:
         page = pages.home_page(
             self.base(),
             [row_of(run, self._judging.of_running(run)) for run in running],
+            self._live.facts_of(running, _NOW_S),
             [row_of(run) for run in newest],
             month,
             found,
@@ -213,7 +216,10 @@ class Portal:
                 own = next(iter(search.find(RunFilter(command=run.command), limit=1)), None)
         commands = tensorboard_commands(run.id) if not by and traces(directory) else ()
         base = {**self.base(), "by": by}
-        page = pages.run_page(base, run, parts, files, commands, before, own)
+        is_watched = run.outcome == "running" and not by
+        watched = self._live.watch(directory) if is_watched else None
+        now = watched.newest.for_page() if watched else None
+        page = pages.run_page(base, run, parts, files, commands, before, own, now)
         return HTMLResponse(page)
 
     def _compare(self, request: Request) -> Response:

@@ -14,7 +14,7 @@ from teho.show.html.markup import advice
 from teho.show.html.page import PageParts
 from teho.show.portal.filters import filter_fields, heading, paging
 from teho.show.portal.languages import say, say_count
-from teho.show.portal.live import CURVES
+from teho.show.portal.live import CURVES, PageNow
 from teho.show.portal.query import PAGE_ROWS, ListQuery, compare_address, run_key
 from teho.show.portal.render import render
 from teho.show.portal.rows import COLUMNS, Row, known_columns, program_of, short_command
@@ -61,6 +61,7 @@ _NO_KEY = {
 def home_page(
     base: Mapping[str, Any],
     running: Sequence[Row],
+    now: Mapping[str, Mapping[str, str]],
     newest: Sequence[Row],
     month: Totals | None,
     found: Sequence[Saving],
@@ -71,6 +72,7 @@ def home_page(
     Args:
         base: what all pages have; see `render`.
         running: the runs that continue.
+        now: their figures of the present moment by their ids, as far as they are known.
         newest: the newest runs that have ended.
         month: sums over the runs of this month; None: there are none.
         found: the findings of this month with the most unused GPU hours.
@@ -82,6 +84,7 @@ def home_page(
         title=say("Home"),
         here="home",
         running=running,
+        now=now,
         newest=newest,
         unjudged=[
             row.run.id
@@ -168,6 +171,7 @@ def run_page(
     commands: Sequence[str],
     before: ListedRun | None,
     own: ListedRun | None = None,
+    now: PageNow | None = None,
 ) -> str:
     """Return the page of a run: its report, and during the run, its newest values.
 
@@ -179,6 +183,7 @@ def run_page(
         commands: the ones that show the traces of the run in TensorBoard; empty: it has no traces.
         before: the run of the same command before this one.
         own: if this run is shared, the user's newest own run of the same command.
+        now: its values of the present moment, if it continues and is watched.
     """
     scope = "group" if base.get("by") else ""
     key = run_key(run, scope=scope)
@@ -201,6 +206,7 @@ def run_page(
         compared=compared,
         history=ListQuery(command=run.command, scope=scope).address(),
         is_live=run.outcome == "running",
+        now=now or PageNow(tables="", gpus=[], facts={}),
         meanings={name: capital(METRICS_BY_NAME[name].meaning) for name in CURVES},
     )
 
