@@ -115,7 +115,7 @@ def wait_for_values(page: Any) -> None:
         page.locator("#live-tables h3", has_text="Processes now").wait_for()
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(1, by="width")
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark"), (3840, "light")])
 def test_the_pages_of_a_running_run_fit(
     visit: Callable[..., Any], going: _Going, width: int, scheme: str
@@ -130,13 +130,11 @@ def test_the_pages_of_a_running_run_fit(
         assert left.startswith("1 h"), left
 
 
-@pytest.mark.drawn(1)
-@pytest.mark.parametrize("width", [390, 1280])
 def test_the_pages_of_a_running_run_without_javascript(
-    visit: Callable[..., Any], going: _Going, width: int
+    visit: Callable[..., Any], going: _Going
 ) -> None:
     home, run = (
-        visit(address, width=width, java_script_enabled=False) for address in going.addresses
+        visit(address, width=390, java_script_enabled=False) for address in going.addresses
     )
     assert home.locator("h1").inner_text() == "1 run is running"
     assert home.locator("[data-run] .about").inner_text().endswith("train.py")
@@ -159,7 +157,7 @@ def test_the_pages_of_a_running_run_without_javascript(
     assert numbers.locator("td").first.is_visible()
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(1, by="scheme")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_on_the_pages_of_a_running_run(
     visit: Callable[..., Any], going: _Going, scheme: str
