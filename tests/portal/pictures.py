@@ -62,11 +62,11 @@ SCENARIOS = {
     "low": ("0 * 14 20480 210 1980 41 0",),
 }
 RUNS = (
-    ("finetune", "even", "python finetune.py --seconds 45"),
-    ("evaluate", "low", "python evaluate.py --split test --seconds 40"),
+    ("finetune", "even", "python finetune.py --seconds 150"),
+    ("evaluate", "low", "python evaluate.py --split test --seconds 130"),
     ("labels", "even", "python train.py --labels labels.csv --seconds 12"),
 )
-SECONDS = 100.0
+SECONDS = 160.0
 """For how long the run of the first pictures goes on before they are taken."""
 
 
@@ -171,6 +171,7 @@ def opened(running: PortalProcess) -> Iterator[Any]:
                 viewport={"width": width, "height": height}, color_scheme=scheme,
                 storage_state=state,
             ).new_page()  # fmt: skip
+            page.set_default_timeout(120_000)
             page.goto(f"http://127.0.0.1:{running.port}/{address}")
             page.wait_for_load_state("load")
             end_s = time.monotonic() + 120
