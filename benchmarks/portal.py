@@ -10,8 +10,9 @@ time of a zoom is the time from the release of the mouse button to the next pict
 
 The other tools have the same number of runs. In these tools, the command of a run is a parameter,
 and the time of the run is a metric. MLflow and Trackio need more than ten minutes to write 10,000
-runs, so only TensorBoard was measured with 10,000 runs. No other tool was measured with 100,000
-runs. A tool that is not installed has no row.
+runs, and Aim was measured only with 1,000 runs. So with 10,000 runs, only TensorBoard has rows. To
+limit the time of the benchmark, no other tool was measured with 100,000 runs. A tool that is not
+installed has no row.
 
 The CPU time and the memory are those of all processes of the portal, with those that compute
 verdicts and reports. The memory is the highest PSS during 10 s of requests. The *age of a value* is
@@ -58,8 +59,8 @@ _PROGRAMS = tuple(
 _MODELS = ("NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "AMD Instinct MI250X")
 _CLUSTERS = (("lumi", "standard-g"), ("roihu", "gpumedium"), ("narval", ""), ("", ""))
 _PEERS = {1_000: ("mlflow", "tensorboard", "trackio", "aim"), 10_000: ("tensorboard",)}
-"""Number of runs -> the tools that are measured. The tools that are not
-measured with 10,000 runs need more than ten minutes to write them."""
+"""Number of runs -> the tools that are measured. MLflow and Trackio need more than ten minutes to
+write 10,000 runs; Aim was not tried with them."""
 _KINDS = ("", "gpu_never_used", "gpu_idle", "input_bound", "few_cores_used", "job_too_short")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _REQUESTS = {

@@ -11,14 +11,18 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from portal_process import PortalProcess, portal
+from portal_process import PortalProcess, environment, portal
 
 from browsers import ARGUMENTS, BROWSER, OVERFLOW
 from made_runs import make_run
+from teho.config.settings import load_settings
+from teho.show.portal.export import export
 from teho.store.share import share
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
@@ -102,6 +106,25 @@ def state(browser: Any, running: PortalProcess) -> Any:
     return context.storage_state()
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve an export of two runs, as a web server without programs does."""
+    folder = tmp_path_factory.mktemp("exported")
+    shutil.copytree(EXAMPLE, folder / "home/runs" / REAL)
+    make_run(folder / "home", 1, command=("python", "train.py", "x" * 200), gpus=1)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment(folder).items():
+            patch.setenv(name, value)
+        export(load_settings(), folder / "public")
+    files = partial(SimpleHTTPRequestHandler, directory=folder / "public")
+    with ThreadingHTTPServer(("127.0.0.1", 0), files) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
 @pytest.fixture
 def visit(browser: Any, running: PortalProcess, state: Any) -> Iterator[Callable[..., Any]]:
     """Open a page; what the browser complains of, and a request to elsewhere, fails the test."""
@@ -126,7 +149,7 @@ def visit(browser: Any, running: PortalProcess, state: Any) -> Iterator[Callable
     yield open_page
     for context in contexts:
         context.close()
-    assert [one for one in troubles if "404 (Not Found)" not in one] == []
+    assert [one for one in troubles if "status of 404" not in one] == []
 
 
 @pytest.mark.drawn(1)
@@ -160,17 +183,41 @@ def test_every_page_without_javascript(visit: Callable[..., Any], address: str) 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("address", PAGES)
 def test_axe_finds_nothing(visit: Callable[..., Any], address: str, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     # The policy of the portal forbids the script of axe, as it forbids every script from elsewhere.
     page = visit(address, color_scheme=scheme, bypass_csp=True)
     page.wait_for_load_state("load")
+    assert violations(page) == []
+
+
+def violations(page: Any) -> list[tuple[str, str, str]]:
+    """Return what axe finds on a page: the rule, and the first element that breaks it."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
     found = axe.run(page, options=options).response
     assert len(found["passes"]) > 5
-    assert [
+    return [
         (one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"][:200])
         for one in found["violations"]
-    ] == []
+    ]
+
+
+def test_the_export_without_javascript(visit: Callable[..., Any], exported: str) -> None:
+    page = visit("", base=exported, width=390, color_scheme="dark", java_script_enabled=False)
+    assert page.locator("tbody tr").count() == 2
+    assert page.evaluate(OVERFLOW) == 0
+    page.get_by_role("link", name="one-idle-gpu").click()
+    assert page.url == f"{exported}{REAL}.html"
+    assert page.locator("h1").inner_text().endswith("was never used.")
+    assert page.locator("canvas").count() == 0
+    assert page.evaluate(OVERFLOW) == 0
+
+
+def test_axe_finds_nothing_in_the_list_of_the_export(
+    visit: Callable[..., Any], exported: str
+) -> None:
+    page = visit("", base=exported, width=390, color_scheme="dark", bypass_csp=True)
+    page.wait_for_load_state("load")
+    assert violations(page) == []
 
 
 def test_axe_can_find_something(visit: Callable[..., Any]) -> None:

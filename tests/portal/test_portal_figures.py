@@ -17,28 +17,30 @@ from portal_process import Events, PortalProcess, environment, portal, recorded
 from made_runs import make_run
 from other_users import ALICE, root
 from support import wait_for
-from teho.model.listed_run import Judged
+from teho.model.listed_run import Judged, Totals
 from teho.show.judged import judge_of
 from teho.store.index_file import IndexFile
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
 pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
 
-from teho.show.portal.pages import month_begin_s
+from teho.show.portal.pages import _totals_facts, month_begin_s, usage_page
 
 MONTH = datetime.fromtimestamp(month_begin_s()).astimezone()
 LAST_MONTH = MONTH - timedelta(days=1)
 JUDGED = {
     1: Judged(severity="warning", kind="gpu_low_use", words="gpu low use", verdict="Low.",
               advice="Add workers: `--workers 2`.", gpu_busy_percent=75.0, energy_j=3.6e6,
-              cost=1.5, cost_unit="BU"),
+              cost=1.5, cost_unit="BU", unused_cost=0.375),
     2: Judged(severity="critical", kind="gpu_never_used", words="gpu never used",
               verdict="GPU 0 was never used.", advice="Request no GPU.",
               gpu_busy_percent=25.0, energy_j=1.8e6, cost=0.5, cost_unit="BU"),
-    3: Judged(severity="good", words="good", verdict="Good."),
+    3: Judged(severity="good", words="good", verdict="Good.", cost=2.0, cost_unit="BU",
+              unused_cost=1.0),
     4: Judged(severity="good", words="good", verdict="Good.", gpu_busy_percent=100.0,
-              energy_j=7.2e6, cost=4.0, cost_unit="BU"),
+              energy_j=7.2e6, cost=4.0, cost_unit="BU", unused_cost=0.0),
 }  # fmt: skip
+"""The third run has no GPUs. The second run has a cost, but its unused part is not known."""
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +100,8 @@ def test_home_has_the_sums_of_this_month(running: PortalProcess) -> None:
         "GPU hours": ("2.50 h", ""),
         "GPUs without a kernel": ("35 %", "of 2.50 h measured GPU hours"),
         "GPU energy": ("1.50 kWh", "of 3 runs with a report"),
-        "Cost": ("2 BU", "of 3 runs with a report"),
+        "Cost": ("4 BU", "of 3 runs with a report"),
+        "Not used": ("1.38 BU", "39 % of 3.50 BU"),
     }
     found = page.partition('id="found"')[2].partition("</ol>")[0].partition("<ol")[2]
     savings = re.split(r"</li>\s*<li>", found)
@@ -120,7 +123,7 @@ def test_home_says_what_to_do_next(running: PortalProcess) -> None:
 
 
 HEADS = ["Runs", "Run time", "GPU hours", "GPUs without a kernel", "GPU energy", "Cost",
-         "Runs with a report"]  # fmt: skip
+         "Not used", "Runs with a report"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -130,49 +133,65 @@ HEADS = ["Runs", "Run time", "GPU hours", "GPUs without a kernel", "GPU energy",
             "month",
             "Month",
             [
-                [f"{MONTH:%Y-%m}", "3", "1 h 40 min", "2.50 h", "35 %", "1.50 kWh", "2 BU", "3"],
-                [f"{LAST_MONTH:%Y-%m}", "1", "1 h", "4 h", "0.0 %", "2.00 kWh", "4 BU", "1"],
+                f"{MONTH:%Y-%m}|3|1 h 40 min|2.50 h|35 %|1.50 kWh|4 BU|1.38 BU (39 %)|3",
+                f"{LAST_MONTH:%Y-%m}|1|1 h|4 h|0.0 %|2.00 kWh|4 BU|0 BU (0.0 %)|1",
             ],
         ),
         (
             "command",
             "Program",
             [
-                ["python train.py", "3", "2 h 30 min", "6.50 h", "13 %", "3.50 kWh", "6 BU", "3"],
-                ["python prepare.py", "1", "10 min", "–", "–", "–", "–", "1"],
+                "python train.py|3|2 h 30 min|6.50 h|13 %|3.50 kWh|6 BU|0.38 BU (6.8 %)|3",
+                "python prepare.py|1|10 min|–|–|–|2 BU|1 BU (50 %)|1",
             ],
         ),
         (
             "account",
             "Project",
             [
-                ["project_2", "2", "1 h 30 min", "4.50 h", "8.3 %", "2.50 kWh", "4.50 BU", "2"],
-                ["project_1", "2", "1 h 10 min", "2 h", "25 %", "1.00 kWh", "1.50 BU", "2"],
+                "project_2|2|1 h 30 min|4.50 h|8.3 %|2.50 kWh|4.50 BU|0 BU (0.0 %)|2",
+                "project_1|2|1 h 10 min|2 h|25 %|1.00 kWh|3.50 BU|1.38 BU (39 %)|2",
             ],
         ),
         pytest.param(
             "user",
             "Person",
             [
-                ["root", "3", "2 h 10 min", "6 h", "8.3 %", "3.00 kWh", "5.50 BU", "3"],
-                ["games", "1", "30 min", "0.50 h", "75 %", "500 Wh", "0.50 BU", "1"],
+                "root|3|2 h 10 min|6 h|8.3 %|3.00 kWh|7.50 BU|1.38 BU (18 %)|3",
+                "games|1|30 min|0.50 h|75 %|500 Wh|0.50 BU|–|1",
             ],
             marks=root,
         ),
     ],
 )
-def test_usage_has_exact_sums(
-    running: PortalProcess, by: str, head: str, rows: list[list[str]]
-) -> None:
+def test_usage_has_exact_sums(running: PortalProcess, by: str, head: str, rows: list[str]) -> None:
     page = running.ask(f"/usage?by={by}").text
     heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page)
     assert heads == [head, *HEADS]
-    assert rows_of(page) == rows
+    assert ["|".join(row) for row in rows_of(page)] == rows
 
 
 def test_usage_of_a_month_only(running: PortalProcess) -> None:
     page = running.ask(f"/usage?by=cluster&since={MONTH:%Y-%m-%d}").text
-    assert rows_of(page) == [["lumi", "3", "1 h 40 min", "2.50 h", "35 %", "1.50 kWh", "2 BU", "3"]]
+    (row,) = rows_of(page)
+    assert row[:7] == ["lumi", "3", "1 h 40 min", "2.50 h", "35 %", "1.50 kWh", "4 BU"]
+
+
+def test_a_user_without_gpus_sees_the_cost() -> None:
+    month = Totals(
+        key="", runs=2, run_s=1200.0, gpu_hours=0.0, judged=2, busy_gpu_hours=0.0,
+        measured_gpu_hours=None, energy_j=None, cost=2.0, cost_unit="BU", unused_cost=1.0,
+        measured_cost=2.0, newest_s=0.0,
+    )  # fmt: skip
+    assert _totals_facts(month) == [
+        ("Runs", "2", ""),
+        ("Cost", "2 BU", "of 2 runs with a report"),
+        ("Not used", "1 BU", "50 % of 2 BU"),
+    ]
+    page = usage_page({"has_group": False, "has_search": False, "pages": []}, "month", "", "",
+                      [month], [])  # fmt: skip
+    assert re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page)[3:5] == ["Cost", "Not used"]
+    assert "GPU hours of a run" not in page
 
 
 STEPS = """

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,6 +91,42 @@ def test_running_runs_are_judged_again_in_a_small_share_of_the_time(
         # No run waits longer than the others.
         counts = [computed.counts[run.id] for run in RUNS]
         assert max(counts) - min(counts) <= 1
+
+
+class Changing(Recorded):
+    """Gives another verdict each time."""
+
+    def judge(self, directories: Sequence[Path]) -> list[Judged]:
+        super().judge(directories)
+        return [Judged(severity="warning", verdict=f"Call {len(self.calls)}.")]
+
+
+def test_the_page_of_a_running_run_gets_each_new_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("starlette", reason="teho[portal] is not installed")
+    from teho.show.portal import events
+    from teho.show.portal.live import Live, _Newest
+
+    monkeypatch.setattr(judging, "_RUNNING_FRESH_S", 0.0)
+    monkeypatch.setattr(judging, "_RUNNING_SHARE", 1.0)
+    monkeypatch.setattr(events, "_LISTED_S", 0.0)
+    monkeypatch.setattr(events, "_TICK_S", 0.01)
+    watched: Any = SimpleNamespace(newest=_Newest(), after=lambda _: [])
+
+    async def sentences(one: Judging) -> list[str]:
+        streams = events.Streams(Live(), list, bool, one)
+        found: list[str] = []
+        async with aclosing(streams.of_run(RUNS[0], watched, 0)) as parts:
+            async for part in parts:
+                if b"event: verdict" in part:
+                    found.append(json.loads(part.partition(b"data: ")[2])["sentence"])
+                if len(found) == 3:
+                    break
+        return found
+
+    with judged_by(Changing()) as one:
+        one.start()
+        found = asyncio.run(asyncio.wait_for(sentences(one), 60))
+    assert found == ["Call 1.", "Call 2.", "Call 3."]
 
 
 def test_a_running_run_that_cannot_be_judged_is_not_tried_all_the_time() -> None:

@@ -37,6 +37,7 @@ LABELS = (
     *(label for _, label in rows.COLUMNS),
     *pages.USAGE_BY.values(),
     *pages._NO_KEY.values(),
+    *pages._SUMS,
     *filters._LABELS.values(),
     *filters.ORDERS.values(),
     *(label for _, label, _ in filters.MORE_FILTERS),

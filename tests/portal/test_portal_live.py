@@ -6,13 +6,50 @@ import json
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from portal_process import Events, portal, recorded
 
 from browsers import ARGUMENTS, BROWSER
+from teho.model.run import FORMAT_VERSION, Run
+from teho.show.portal.live import _curves, _facts, _Newest
+from teho.units import GIB
+from top.frames import AT, frame, with_processes
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
 pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
+
+
+def test_a_run_without_gpus_has_values_of_its_nodes() -> None:
+    nodes = frame({"n1": [], "n2": []}).nodes
+    assert _curves(nodes) == {
+        "job_cpu_s": [6.0, 6.0],
+        "job_memory_bytes": pytest.approx([50 * GIB, 50 * GIB], rel=1e-4),
+    }
+    run = Run(format=FORMAT_VERSION, id="r", command=("x",), started_at=AT, host="n1")
+    facts = _facts(run, nodes, 100.0, 1.0)
+    assert {*facts} == {"elapsed", "cores", "memory", "age"}
+    assert (facts["cores"], facts["memory"]) == ("12 cores", "100 GiB")
+    silent = frame({"n1": [], "n2": []}, ages_s={"n2": 900.0}).nodes
+    assert {*_facts(run, silent, 100.0, 900.0)} == {"elapsed", "age"}, "a part is not the sum"
+
+
+def test_the_first_processes_are_shown_without_users() -> None:
+    (node,) = with_processes(frame({"g1": [90.0] * 4})).nodes
+    hostile = msgspec.structs.replace(
+        node.processes[0], command="python </td><script>alert(1)</script> \x1b[2J\u202egp.exe"
+    )
+    assert hostile.owner == "other"
+    others = [msgspec.structs.replace(node.processes[2], pid=5000 + number) for number in range(30)]
+    shown = msgspec.structs.replace(node, processes=(*others, hostile))
+    tables = _Newest(nodes=[shown]).for_page().tables
+    table = tables.partition("<h3>Processes now")[2].partition("</div>\n</div>")[0]
+    assert table.count("<tr>") == 1 + 20
+    assert "and 11\N{NO-BREAK SPACE}more processes" in table
+    assert table.index("&lt;script&gt;") < table.index("cp big"), "those on a GPU come first"
+    assert [mark for mark in ("<script", "\x1b", "\u202e") if mark in tables] == []
+    assert ">User<" not in tables
+    assert "other user" not in tables
 
 
 def test_samples_come_with_a_cursor_until_the_run_ends(nvml_library: Path, tmp_path: Path) -> None:
@@ -31,6 +68,10 @@ def test_samples_come_with_a_cursor_until_the_run_ends(nvml_library: Path, tmp_p
         numbers = [int(number) for number, _, _ in samples]
         assert numbers == sorted(set(numbers))
         assert samples[-1][2]["values"]["gpu_power_w"] == [400.0, 250.0]
+        # The processes come over the connection: rows have none.
+        while "Processes now" not in now["tables"]:
+            *_, (_, _, now) = stream.until("now")
+        assert "sleep 60" in now["tables"]
         stream.close()
         # A browser that was away gets only what is new.
         later = Events(one.connection(), f"/events?id={directory.name}", cursor=str(numbers[-1]))
@@ -76,16 +117,6 @@ def test_a_run_that_has_ended_has_no_events(tmp_path: Path) -> None:
     with portal(tmp_path) as one:
         assert one.ask("/events?id=20260101-000000-none-aaaa").status == 404
         assert one.ask("/events?id=../x").status == 404
-
-
-def test_the_page_of_a_running_run_gets_new_verdicts(nvml_library: Path, tmp_path: Path) -> None:
-    with recorded(tmp_path, nvml_library, "sleep", "60") as directory, portal(tmp_path) as one:
-        stream = Events(one.connection(), f"/events?id={directory.name}")
-        *_, (_, _, verdict) = stream.until("verdict")
-        assert verdict["sentence"]
-        assert verdict["mark"]
-        assert verdict["tone"] in {"accent", "unknown", "remark", "warning", "critical"}
-        stream.close()
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed here")

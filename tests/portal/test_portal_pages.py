@@ -570,7 +570,14 @@ def test_an_export_has_every_run_that_has_ended(
     assert written.left_out == (damaged.name,)
     listed = (tmp_path / "public" / "index.html").read_text()
     assert all(f'href="{path.name}.html"' in listed for path in made)
+    # The next export deletes the pages of deleted runs, but no file of the user.
+    shutil.rmtree(made[0])
+    (tmp_path / "public" / "about.html").touch()
+    (tmp_path / "public" / "runs-2.html").touch()
     done = teho("portal", "--read-only-export", tmp_path / "public")
     assert done.returncode == 0, done.stderr
     assert "left out 1 run without a report." in done.stderr
     assert f"`teho report {damaged.name}` says why" in done.stderr
+    assert {path.name for path in (tmp_path / "public").glob("*.html")} == {
+        "index.html", "about.html", *(f"{path.name}.html" for path in made[1:])
+    }  # fmt: skip

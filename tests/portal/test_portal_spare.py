@@ -60,6 +60,27 @@ def test_it_answers_one_question_and_ends() -> None:
     assert is_gone(pid)
 
 
+def test_a_report_is_kept_until_new_rows_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New rows are added to a file, which changes no folder."""
+    (tmp_path / "run.json").touch()
+    rows = tmp_path / "live" / "g1.0000.arrows"
+    rows.parent.mkdir()
+    rows.touch()
+    asked: list[str] = []
+    computed = Computed(TEHO)
+    monkeypatch.setattr(computed, "_answer_to", lambda kind, _: asked.append(kind) or b"{}")
+    for _ in range(2):
+        computed.json(tmp_path)
+    assert asked == ["json"]
+    written_ns = rows.stat().st_mtime_ns
+    os.utime(rows, ns=(written_ns, written_ns + 1_000_000_000))
+    for _ in range(2):
+        computed.json(tmp_path)
+    assert asked == ["json", "json"]
+
+
 def test_without_a_question_it_ends() -> None:
     spare = Spare(TEHO, 60.0)
     (pid,) = waits(os.getpid())

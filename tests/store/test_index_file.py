@@ -326,19 +326,24 @@ def test_sums_are_of_known_figures_only(home: Path, index: HomeIndex) -> None:
     assert total.energy_j is None
     assert total.cost is None
     assert total.unused_percent is None
+    assert total.unused_cost_percent is None
     judge(
         index,
-        r1=Judged(severity="good", gpu_busy_percent=75.0, energy_j=10.0, cost=1.5, cost_unit="BU"),
-        r2=Judged(severity="unknown"),
-    )
+        r1=Judged(severity="good", gpu_busy_percent=75.0, energy_j=10.0, cost=1.5, cost_unit="BU",
+                  unused_cost=0.3),
+        r2=Judged(severity="unknown", cost=8.5, cost_unit="BU"),
+    )  # fmt: skip
     (total,) = search(index).totals("all")
-    assert (total.judged, total.energy_j, total.cost, total.cost_unit) == (2, 10.0, 1.5, "BU")
+    assert (total.judged, total.energy_j, total.cost, total.cost_unit) == (2, 10.0, 10.0, "BU")
+    # The part that was not used is not known of the second run.
+    assert (total.unused_cost, total.measured_cost) == (0.3, 1.5)
+    assert total.unused_cost_percent == pytest.approx(20.0)
     assert (total.measured_gpu_hours, total.busy_gpu_hours) == (2.0, 1.5)
     assert total.unused_percent == 25.0
     # Different units cannot be added.
-    judge(index, r3=Judged(severity="good", cost=7.0, cost_unit="GPU-hour"))
+    judge(index, r3=Judged(severity="good", cost=7.0, cost_unit="GPU-hour", unused_cost=1.0))
     (total,) = search(index).totals("all")
-    assert (total.cost, total.cost_unit) == (None, "")
+    assert (total.cost, total.cost_unit, total.unused_cost) == (None, "", None)
     by_command = search(index).totals("command")
     assert [one.key for one in by_command] == ["python train.py"]
     (month,) = search(index).totals("month")

@@ -104,7 +104,11 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     energy_j: float | None
     cost: float | None
     cost_unit: str
-    """Empty if there is no cost, or if the runs have different units; then `cost` is None."""
+    """Empty if there is no cost, or if the runs have different units; then no cost is known."""
+    unused_cost: float | None
+    """Cost of the time in which the GPUs or cores were not used."""
+    measured_cost: float | None
+    """Cost of the runs with a known `unused_cost`."""
     newest_s: float
     """Start of the newest run, in seconds since 1970."""
 
@@ -114,3 +118,10 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
         if not self.measured_gpu_hours or self.busy_gpu_hours is None:
             return None
         return 100.0 * (1.0 - self.busy_gpu_hours / self.measured_gpu_hours)
+
+    @property
+    def unused_cost_percent(self) -> float | None:
+        """Share of the measured cost for what was not used."""
+        if not self.measured_cost or self.unused_cost is None:
+            return None
+        return 100.0 * self.unused_cost / self.measured_cost

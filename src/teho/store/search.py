@@ -247,7 +247,9 @@ class Search:
                 sum({hours} * verdict.gpu_busy_percent / 100.0),
                 sum(case when verdict.gpu_busy_percent is not null then {hours} end),
                 sum(verdict.energy_j), sum(verdict.cost),
-                group_concat(distinct nullif(verdict.cost_unit, '')), sum(run.elapsed_s),
+                group_concat(distinct nullif(verdict.cost_unit, '')), sum(verdict.unused_cost),
+                sum(case when verdict.unused_cost is not null then verdict.cost end),
+                sum(run.elapsed_s),
                 max(run.began_s) as newest
             from run{self._join} and verdict.severity <> ''
             where {where} group by key order by newest desc limit ? offset ?
@@ -332,7 +334,8 @@ def _listed(row: Sequence[Any]) -> ListedRun:
 
 
 def _total(row: Sequence[Any]) -> Totals:
-    key, runs, hours, count, busy, measured, energy_j, cost, units, run_s, newest_s = row
+    key, runs, hours, count, busy, measured, energy_j, cost, units, *rest = row
+    unused_cost, measured_cost, run_s, newest_s = rest
     is_one_unit = bool(units) and "," not in units
     return Totals(
         key=key,
@@ -345,5 +348,7 @@ def _total(row: Sequence[Any]) -> Totals:
         energy_j=energy_j,
         cost=cost if is_one_unit else None,
         cost_unit=units if is_one_unit else "",
+        unused_cost=unused_cost if is_one_unit else None,
+        measured_cost=measured_cost if is_one_unit else None,
         newest_s=newest_s,
     )

@@ -14,7 +14,7 @@ from teho.show.build.layout import column, table
 from teho.show.cells import BUSY_MEANS
 from teho.show.live_text import fact_or_why, p_state_text, slice_of, type_letters, user_of
 
-__all__ = ["now_tables", "top_document"]
+__all__ = ["now_tables", "process_tables", "top_document"]
 
 _WITH_REASON = frozenset({"left_s"})
 """Facts that the JSON has also if they are missing: it then says why."""
@@ -45,7 +45,7 @@ def top_document(
         notes: remarks on how the values came.
         owner: name of the user who owns the recording.
     """
-    tables = [*now_tables(nodes), *_processes(nodes, owner)]
+    tables = [*now_tables(nodes), *process_tables(nodes, owner)]
     if has_old_rows(nodes):
         notes = [*notes, _FROM_ROWS]
     if report.state != "running" and all(node.is_silent for node in nodes):
@@ -132,8 +132,16 @@ def _uncorrected(node: NodeNow, gpu: GpuNow) -> Cell:
     return _fresh(node, gpu.errors.get("gpu_ecc_uncorrected"))
 
 
-def _processes(nodes: Sequence[NodeNow], owner: str) -> Iterable[Table]:
-    """Yield the table of the processes. Names of users are only in what this user asked for."""
+def process_tables(
+    nodes: Sequence[NodeNow], owner: str | None, most: int = _MOST_PROCESSES
+) -> Iterable[Table]:
+    """Yield the table of the processes, if there are any.
+
+    Args:
+        nodes: the newest values.
+        owner: name of the user who owns the recording; None: the table has no users.
+        most: number of rows, at most.
+    """
     found = [(node, one) for node in nodes if not node.is_silent for one in node.processes]
     found.sort(key=lambda pair: (not pair[1].gpu_memory_bytes, -(pair[1].cpu_percent or 0.0)))
     if not found:
@@ -141,10 +149,10 @@ def _processes(nodes: Sequence[NodeNow], owner: str) -> Iterable[Table]:
     made = table(
         "processes_now",
         f"Processes {_when(nodes)}",
-        found[:_MOST_PROCESSES],
+        found[:most],
         column("node", "Node", lambda pair: pair[0].node.name),
         column("pid", "PID", lambda pair: str(pair[1].pid)),
-        column("user", "User", lambda pair: user_of(pair[1], owner)),
+        None if owner is None else column("user", "User", lambda pair: user_of(pair[1], owner)),
         column("rank", "Rank", lambda pair: pair[1].rank),
         column("type", "Type", lambda pair: _types(pair[1])),
         column("gpus", "GPU", lambda pair: _numbers(*pair)),

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from teho.errors import InputError, RunNotFoundError, TehoError
-from teho.model.listed_run import ListedRun
+from teho.model.listed_run import ListedRun, Totals
 from teho.profile.hand_over import tensorboard_commands
 from teho.show.html.page import PageParts, page_parts
 from teho.show.portal import pages
@@ -45,6 +45,8 @@ _MOST_JUDGED = 100
 _MOST_COMPARED = 10
 _TIMES = 30
 """Runs in the drawing of a program's times."""
+_NOW_S = 0.1
+"""Time in which the home page begins to watch running runs; its script then asks for the others."""
 _BLOCK_BYTES = 1 << 18
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -159,6 +161,7 @@ class Portal:
         page = pages.home_page(
             self.base(),
             [row_of(run, self._judging.of_running(run)) for run in running],
+            self._live.facts_of(running, _NOW_S),
             [row_of(run) for run in newest],
             month,
             found,
@@ -213,7 +216,10 @@ class Portal:
                 own = next(iter(search.find(RunFilter(command=run.command), limit=1)), None)
         commands = tensorboard_commands(run.id) if not by and traces(directory) else ()
         base = {**self.base(), "by": by}
-        page = pages.run_page(base, run, parts, files, commands, before, own)
+        is_watched = run.outcome == "running" and not by
+        watched = self._live.watch(directory) if is_watched else None
+        now = watched.newest.for_page() if watched else None
+        page = pages.run_page(base, run, parts, files, commands, before, own, now)
         return HTMLResponse(page)
 
     def _compare(self, request: Request) -> Response:
@@ -246,7 +252,7 @@ class Portal:
         with self._recordings.search(group=bool(scope)) as search:
             totals = search.totals(by, wanted, limit=200)
             if by != "month":
-                totals.sort(key=lambda one: (one.gpu_hours, one.runs), reverse=True)
+                totals.sort(key=_by_use, reverse=True)
             found = savings_of(search, wanted, since=since, scope=scope)
             self._judging.ask(search.find(wanted, limit=_MOST_JUDGED))
         return HTMLResponse(pages.usage_page(self.base(), by, scope, since, totals, found))
@@ -363,6 +369,11 @@ class Portal:
             running = search.find(RunFilter(outcome="running"), limit=MOST_RUNS)
         self._judging.ask(running)
         return running
+
+
+def _by_use(total: Totals) -> tuple[float, float, int]:
+    """Return a key that sorts sums by what the runs used."""
+    return total.gpu_hours, total.cost or 0.0, total.runs
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:

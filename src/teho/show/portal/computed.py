@@ -102,7 +102,7 @@ class Computed:
         return msgspec.json.decode(self._answer_to("judge", directories), type=list[Judged])
 
     def _ask(self, kind: str, directories: Sequence[Path]) -> bytes:
-        key = (kind, *((str(one), content_stamp(one)) for one in directories))
+        key = (kind, *((str(one), content_stamp(one), _rows_ns(one)) for one in directories))
         with self._lock:
             if known := self._kept.get(key):
                 self._kept.move_to_end(key)
@@ -150,3 +150,15 @@ class Computed:
             spare.end()
             return None
         return spare.ask(kind, directories)
+
+
+def _rows_ns(directory: Path) -> int:
+    """Return when the newest rows of a run that continues were written, in ns; 0: it has ended.
+
+    New rows change neither the description of a recording nor a folder.
+    """
+    newest = 0
+    for path in directory.glob("live/[!.]*"):
+        with contextlib.suppress(OSError):
+            newest = max(newest, path.stat().st_mtime_ns)
+    return newest

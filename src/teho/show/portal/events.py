@@ -6,12 +6,10 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from teho.errors import TehoError
 from teho.model.listed_run import ListedRun
 from teho.show.portal.judging import Judging
 from teho.show.portal.live import Live, Watched
@@ -92,7 +90,8 @@ class Streams:
             newest = watched.newest
             if newest is not shown:
                 shown = newest
-                yield _event("now", await run_in_threadpool(newest.for_page))
+                now = await run_in_threadpool(newest.for_page)
+                yield _event("now", msgspec.json.encode(now))
             for event in watched.after(after):
                 after = event.number
                 yield _event("sample", event.data, event.number)
@@ -138,14 +137,10 @@ class Streams:
                     return
 
     def _facts(self, running: Sequence[ListedRun]) -> dict[str, dict[str, str]]:
-        found = {}
-        for run in running:
-            with contextlib.suppress(TehoError):
-                watched = self._live.watch(Path(run.directory))
-                if watched is not None:
-                    facts = watched.facts(time.monotonic())
-                    found[run.id] = {**facts, **self._verdict(run)}
-        return found
+        found = self._live.facts_of(running)
+        return {
+            run.id: {**found[run.id], **self._verdict(run)} for run in running if run.id in found
+        }
 
     def _verdict(self, run: ListedRun) -> dict[str, str]:
         """Return the newest verdict of a run as text; empty if there is none yet."""

@@ -6,26 +6,28 @@ The pages have no filter. Each report is one file that loads no other file.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from teho.config.settings import Settings
 from teho.errors import InputError, RecordingError
 from teho.model.listed_run import ListedRun
+from teho.patterns import lazy_pattern
 from teho.show.html.page import render_html
 from teho.show.loaded import LoadedRun
 from teho.show.portal.languages import say
 from teho.show.portal.recordings import Recordings
 from teho.show.portal.render import asset, render
 from teho.show.portal.rows import COLUMNS, known_columns, row_of
-from teho.store.layout import open_private
+from teho.store.layout import is_run_id, open_private
 
 __all__ = ["Exported", "export"]
 
 _PAGE_ROWS = 200
 _BATCH = 400
 """Runs that are read from the index at once: old versions of SQLite allow only 999 values."""
+_LIST_PAGE = lazy_pattern(r"runs-\d+\.html")
 _MARK = ".teho-export"
 """File that says that a folder was made by an export, and may be overwritten."""
 
@@ -41,7 +43,9 @@ class Exported(NamedTuple):
 def export(settings: Settings, folder: Path) -> Exported:
     """Write the list and the report of every own run that has ended.
 
-    Runs that other people share are left out: they did not agree to publish them.
+    Runs that other people share are left out: they did not agree to publish them. The pages of an
+    earlier export are deleted if this export does not write them again, for example because the
+    run was deleted.
 
     Args:
         settings: the user's settings.
@@ -57,19 +61,21 @@ def export(settings: Settings, folder: Path) -> Exported:
     try:
         _prepare(folder)
         written = dict(_reports(settings, folder, runs))
-        count = len(written)
+        pages = {*written.values()}
         shown = [run for run in runs if run.id in written]
         for number, first in enumerate(range(0, max(1, len(shown)), _PAGE_ROWS)):
             part = shown[first : first + _PAGE_ROWS]
             has_more = first + _PAGE_ROWS < len(shown)
-            _write(folder / _page_name(number), _list(part, written, number, more=has_more))
-            count += 1
+            name = _page_name(number)
+            _write(folder / name, _list(part, written, number, more=has_more))
+            pages.add(name)
         _write(folder / "style.css", (asset("style.css") or b"").decode())
+        _delete_old(folder, pages)
     except OSError as error:
         raise InputError(
             f"{error.filename or folder}: {error.strerror}", "a folder that you can write"
         ) from error
-    return Exported(count, tuple(run.id for run in runs if run.id not in written))
+    return Exported(len(pages), tuple(run.id for run in runs if run.id not in written))
 
 
 def _all_runs(recordings: Recordings) -> Iterator[ListedRun]:
@@ -121,6 +127,14 @@ def _list(runs: list[ListedRun], files: dict[str, str], number: int, *, more: bo
 
 def _page_name(number: int) -> str:
     return f"runs-{number + 1}.html" if number else "index.html"
+
+
+def _delete_old(folder: Path, pages: Collection[str]) -> None:
+    """Delete the pages of an earlier export that this export did not write."""
+    for path in folder.glob("*.html"):
+        is_own = is_run_id(path.stem) or _LIST_PAGE.fullmatch(path.name)
+        if is_own and path.name not in pages:
+            path.unlink()
 
 
 def _write(path: Path, text: str) -> None:

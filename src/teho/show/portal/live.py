@@ -6,31 +6,34 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
 import msgspec
 
-from teho.errors import RecordingError
+from teho.errors import RecordingError, TehoError
 from teho.explain.now import NewestValues, total_power_w
+from teho.model.listed_run import ListedRun
 from teho.model.live import NodeNow
 from teho.model.run import Run, RunState
 from teho.observe.viewer import Viewer
-from teho.show.build.top import now_tables
+from teho.show.build.top import now_tables, process_tables
 from teho.show.html.tables import html_tables
 from teho.store.read import read_run, run_state
 from teho.units import format_duration, format_quantity
 
-__all__ = ["CURVES", "Event", "Live", "Watched"]
+__all__ = ["CURVES", "Event", "Live", "PageNow", "Watched"]
 
-CURVES = (
+_GPU_CURVES = (
     "gpu_busy_percent",
     "gpu_sm_active_percent",
     "gpu_memory_used_bytes",
     "gpu_power_w",
 )
-"""Metrics of each GPU that are drawn during the run."""
+_NODE_CURVES = ("job_cpu_s", "job_memory_bytes")
+CURVES = (*_GPU_CURVES, *_NODE_CURVES)
+"""Metrics of each GPU, and of each node, that are drawn during the run."""
 _PERIOD_S = 1.0
 _DESCRIBED_S = 5.0
 """Time until the description is read again: nodes can join, and the run can end."""
@@ -39,13 +42,14 @@ _UNWATCHED_S = 20.0
 _KEPT = 600
 """Samples for a browser that comes later."""
 _MOST_GPUS = 64
-"""GPUs in the tables and curves of a page, which a browser has to draw every second."""
+"""GPUs, and nodes, of one page, which a browser has to draw every second."""
+_MOST_PROCESSES = 20
 MOST_RUNS = 50
 """Runs that are watched at the same time."""
 
 
 class Event(msgspec.Struct, frozen=True):
-    """A sample of all GPUs, with its number."""
+    """A sample of all GPUs and nodes, with its number."""
 
     number: int
     data: bytes
@@ -55,28 +59,39 @@ class Event(msgspec.Struct, frozen=True):
 class _Sample(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: float
     values: dict[str, list[float | None]]
-    """Metric -> the value of each GPU; None: missing or old."""
+    """Metric -> the value of each GPU or node; None: missing or old."""
+
+
+class PageNow(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page of a run shows of the present moment."""
+
+    tables: str
+    """HTML."""
+    gpus: list[str]
+    """Name of each GPU."""
+    facts: Mapping[str, str]
+    """Figures as text. A figure that is not known is left out."""
 
 
 class _Newest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page shows of the present moment."""
+    """The newest values of a run."""
 
     nodes: Sequence[NodeNow] = ()
     """The first nodes, with the GPUs that a page shows."""
     facts: dict[str, str] = {}
     ended: bool = False
 
-    def for_page(self) -> bytes:
-        """Return what the page of the run shows, as JSON.
+    def for_page(self) -> PageNow:
+        """Return what the page of the run shows.
 
         The home page of many runs shows no tables, so they are made only for the page of a run.
         """
-        return msgspec.json.encode(
-            {
-                "tables": html_tables(now_tables(self.nodes)),
-                "gpus": _labels(self.nodes),
-                "facts": self.facts,
-            }
+        # The portal shows no users: docs/decisions/live-only-values.md has the reason.
+        processes = process_tables(self.nodes, None, _MOST_PROCESSES)
+        return PageNow(
+            tables=html_tables([*now_tables(self.nodes), *processes]),
+            gpus=_labels(self.nodes),
+            facts=self.facts,
         )
 
 
@@ -188,6 +203,26 @@ class Live:
                 self._thread.start()
             return known
 
+    def facts_of(
+        self, runs: Sequence[ListedRun], within_s: float = float("inf")
+    ) -> dict[str, dict[str, str]]:
+        """Watch runs, and return their figures of the present moment by their ids.
+
+        Args:
+            runs: the runs.
+            within_s: runs for which there is no time left are not in the answer.
+        """
+        found = {}
+        end_s = time.monotonic() + within_s
+        for run in runs:
+            if time.monotonic() > end_s:
+                break
+            with contextlib.suppress(TehoError):
+                watched = self.watch(Path(run.directory))
+                if watched is not None:
+                    found[run.id] = watched.facts(time.monotonic())
+        return found
+
     def close(self) -> None:
         """End watching, and give all leases back."""
         self._stopped.set()
@@ -232,12 +267,16 @@ def _labels(nodes: Sequence[NodeNow]) -> list[str]:
 
 
 def _curves(nodes: Sequence[NodeNow]) -> dict[str, list[float | None]]:
-    found: dict[str, list[float | None]] = {}
-    for metric in CURVES:
-        values = [_number(node, gpu.values.get(metric)) for node in nodes for gpu in node.gpus]
-        if any(value is not None for value in values):
-            found[metric] = values
-    return found
+    found = {
+        metric: [_number(node, gpu.values.get(metric)) for node in nodes for gpu in node.gpus]
+        for metric in _GPU_CURVES
+    }
+    found |= {metric: _of_nodes(nodes, metric) for metric in _NODE_CURVES}
+    return {name: values for name, values in found.items() if {*values} - {None}}
+
+
+def _of_nodes(nodes: Sequence[NodeNow], metric: str) -> list[float | None]:
+    return [_number(node, node.values.get(metric)) for node in nodes]
 
 
 def _number(node: NodeNow, value: object) -> float | None:
@@ -275,6 +314,13 @@ def _facts(
         facts["busy"] = format_quantity(fmean(busy), "%")
     if powers_w and len(powers_w) == len(with_gpus):
         facts["power"] = format_quantity(sum(powers_w), "W")
+    for key, metric, unit in (
+        ("cores", "job_cpu_s", "cores"),
+        ("memory", "job_memory_bytes", "bytes"),
+    ):
+        known = [value for value in _of_nodes(nodes, metric) if value is not None]
+        if known and len(known) == len(nodes):
+            facts[key] = format_quantity(sum(known), unit)
     if run.limit_s:
         facts["left"] = format_duration(max(0.0, run.limit_s - elapsed_s))
     if age_s is not None:

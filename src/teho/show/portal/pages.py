@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from teho.show.html.markup import advice
 from teho.show.html.page import PageParts
 from teho.show.portal.filters import filter_fields, heading, paging
 from teho.show.portal.languages import say, say_count
-from teho.show.portal.live import CURVES
+from teho.show.portal.live import CURVES, PageNow
 from teho.show.portal.query import PAGE_ROWS, ListQuery, compare_address, run_key
 from teho.show.portal.render import render
 from teho.show.portal.rows import COLUMNS, Row, known_columns, program_of, short_command
@@ -61,6 +61,7 @@ _NO_KEY = {
 def home_page(
     base: Mapping[str, Any],
     running: Sequence[Row],
+    now: Mapping[str, Mapping[str, str]],
     newest: Sequence[Row],
     month: Totals | None,
     found: Sequence[Saving],
@@ -71,6 +72,7 @@ def home_page(
     Args:
         base: what all pages have; see `render`.
         running: the runs that continue.
+        now: their figures of the present moment by their ids, as far as they are known.
         newest: the newest runs that have ended.
         month: sums over the runs of this month; None: there are none.
         found: the findings of this month with the most unused GPU hours.
@@ -82,6 +84,7 @@ def home_page(
         title=say("Home"),
         here="home",
         running=running,
+        now=now,
         newest=newest,
         unjudged=[
             row.run.id
@@ -168,6 +171,7 @@ def run_page(
     commands: Sequence[str],
     before: ListedRun | None,
     own: ListedRun | None = None,
+    now: PageNow | None = None,
 ) -> str:
     """Return the page of a run: its report, and during the run, its newest values.
 
@@ -179,6 +183,7 @@ def run_page(
         commands: the ones that show the traces of the run in TensorBoard; empty: it has no traces.
         before: the run of the same command before this one.
         own: if this run is shared, the user's newest own run of the same command.
+        now: its values of the present moment, if it continues and is watched.
     """
     scope = "group" if base.get("by") else ""
     key = run_key(run, scope=scope)
@@ -201,6 +206,7 @@ def run_page(
         compared=compared,
         history=ListQuery(command=run.command, scope=scope).address(),
         is_live=run.outcome == "running",
+        now=now or PageNow(tables="", gpus=[], facts={}),
         meanings={name: capital(METRICS_BY_NAME[name].meaning) for name in CURVES},
     )
 
@@ -236,12 +242,7 @@ def usage_page(
         found: the findings with the most unused GPU hours.
     """
     rows = [(_usage_label(by, one.key), _usage_address(by, scope, one), one) for one in totals]
-    columns = (
-        ("GPU hours", [quantity_text(one.gpu_hours or None, "h") for one in totals]),
-        ("GPUs without a kernel", [quantity_text(one.unused_percent, "%") for one in totals]),
-        ("GPU energy", [quantity_text(one.energy_j, "J") for one in totals]),
-        ("Cost", [quantity_text(one.cost, one.cost_unit) for one in totals]),
-    )
+    columns = [(label, [text_of(one) for one in totals]) for label, text_of in _SUMS.items()]
     return render(
         "usage.html",
         base,
@@ -282,34 +283,64 @@ def error_page(base: Mapping[str, Any], sentence: str, next_step: str = "") -> s
 
 
 def _totals_facts(total: Totals) -> list[tuple[str, str, str]]:
-    """Return label, figure and remark of each sum; one that is not known says so."""
+    """Return label, figure and remark of each sum; one that is not known says so.
+
+    Without GPU hours, nothing is said of GPUs.
+    """
     measured = total.measured_gpu_hours
     idle = total.unused_percent
-    runs = (say("Runs"), f"{total.runs:,}", "")
-    if not total.gpu_hours:
-        return [runs]
     partly = say_count("of {} run with a report", "of {} runs with a report", total.judged)
     partly = partly.format(f"{total.judged:,}")
-    return [
-        runs,
-        ("GPU hours", quantity_text(total.gpu_hours, "h"), ""),
-        (
-            "GPUs without a kernel",
-            say("not known") if idle is None else format_quantity(idle, "%"),
-            say("of {} measured GPU hours").format(format_quantity(measured, "h"))
-            if measured
-            else "",
-        ),
-        *(
-            (label, say("not known"), "")
-            if value is None
-            else (label, format_quantity(value, unit), partly)
-            for label, value, unit in (
-                ("GPU energy", total.energy_j, "J"),
-                ("Cost", total.cost, total.cost_unit),
-            )
-        ),
-    ]
+
+    def known(label: str, value: float | None, unit: str) -> tuple[str, str, str]:
+        if value is None:
+            return label, say("not known"), ""
+        return label, format_quantity(value, unit), partly
+
+    facts = [(say("Runs"), f"{total.runs:,}", "")]
+    if total.gpu_hours:
+        facts += [
+            ("GPU hours", quantity_text(total.gpu_hours, "h"), ""),
+            (
+                "GPUs without a kernel",
+                say("not known") if idle is None else format_quantity(idle, "%"),
+                say("of {} measured GPU hours").format(format_quantity(measured, "h"))
+                if measured
+                else "",
+            ),
+            known("GPU energy", total.energy_j, "J"),
+        ]
+    facts.append(known("Cost", total.cost, total.cost_unit))
+    if total.cost is not None:
+        label, figure, _ = known("Not used", total.unused_cost, total.cost_unit)
+        facts.append((label, figure, _share_text(total)))
+    return facts
+
+
+def _share_text(total: Totals) -> str:
+    """Write which part of the measured cost was not used; empty: it is not known."""
+    share = total.unused_cost_percent
+    if share is None or total.measured_cost is None:
+        return ""
+    cost = format_quantity(total.measured_cost, total.cost_unit)
+    return say("{} of {}").format(format_quantity(share, "%"), cost)
+
+
+def _unused_text(total: Totals) -> str:
+    """Write the cost of what was not used, and its share; a dash if it is not known."""
+    amount = quantity_text(total.unused_cost, total.cost_unit)
+    share = total.unused_cost_percent
+    return amount if share is None else f"{amount} ({format_quantity(share, '%')})"
+
+
+_SUMS: Mapping[str, Callable[[Totals], str]] = {
+    "GPU hours": lambda one: quantity_text(one.gpu_hours or None, "h"),
+    "GPUs without a kernel": lambda one: quantity_text(one.unused_percent, "%"),
+    "GPU energy": lambda one: quantity_text(one.energy_j, "J"),
+    "Cost": lambda one: quantity_text(one.cost, one.cost_unit),
+    "Not used": _unused_text,
+}
+"""Label of a sum -> how it is written in a table."""
 
 
 def _usage_label(by: str, key: str) -> str:

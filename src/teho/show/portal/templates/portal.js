@@ -62,6 +62,8 @@
     place.querySelectorAll("[data-fact]").forEach((node) => {
       const value = facts[node.dataset.fact];
       if (value === undefined && KEPT_FACTS.includes(node.dataset.fact)) return;
+      /* A figure that was never known, such as one of a GPU in a run without GPUs, stays hidden. */
+      if (value !== undefined && node.parentNode.hidden) node.parentNode.hidden = false;
       const text = value ?? "–";
       if (node.textContent !== text) node.textContent = text;
     });
@@ -94,7 +96,7 @@
   if (!live) return;
   const KEPT = 600;
   const POWERS = Array.from({ length: 60 }, (_, power) => 2 ** power);
-  const UNITS = { gpu_busy_percent: "%", gpu_sm_active_percent: "%", gpu_memory_used_bytes: "bytes", gpu_power_w: "W" };
+  const UNITS = { gpu_busy_percent: "%", gpu_sm_active_percent: "%", gpu_memory_used_bytes: "bytes", gpu_power_w: "W", job_cpu_s: "cores", job_memory_bytes: "bytes" };
   const words = JSON.parse(live.dataset.words);
   const { quantity, tick } = globalThis.tehoReport;
   const state = document.getElementById("live-state");
@@ -108,16 +110,17 @@
     state.replaceChildren(`${sentence} `, link);
   };
 
-  /* A table keeps its place and its focus: only the text of its cells changes. */
+  /* A table keeps its place and its focus: only its text changes, as long as its size is the same. */
   const patch = (html) => {
     const fresh = new DOMParser().parseFromString(html, "text/html").body;
-    const cells = (root) => [...root.querySelectorAll("th, td")];
-    const now = cells(tables), next = cells(fresh);
-    if (now.length && now.length === next.length) {
-      now.forEach((cell, i) => { if (cell.textContent !== next[i].textContent) cell.textContent = next[i].textContent; });
-    } else {
-      tables.replaceChildren(...fresh.childNodes);
-    }
+    const all = (root, kinds) => [...root.querySelectorAll(kinds)];
+    const now = all(tables, ".table"), next = all(fresh, ".table");
+    if (now.length !== next.length) { tables.replaceChildren(...fresh.childNodes); return; }
+    now.forEach((table, i) => {
+      const texts = all(table, "small, th, td, li"), others = all(next[i], "small, th, td, li");
+      if (texts.length !== others.length) { table.replaceWith(next[i]); return; }
+      texts.forEach((one, k) => { if (one.textContent !== others[k].textContent) one.textContent = others[k].textContent; });
+    });
   };
 
   const figure = (metric, count) => {
@@ -127,7 +130,7 @@
     place.querySelector("h3").textContent = `${title}, ${words.last}`;
     place.querySelector("p").textContent = words.meanings[metric];
     const canvas = place.querySelector(".canvas");
-    canvas.setAttribute("aria-label", `${title}, ${words.each}`);
+    canvas.setAttribute("aria-label", `${title}, ${metric.startsWith("gpu") ? words.each : words.each_node}`);
     document.getElementById("live-plots").append(place);
     /* Read at each drawing: the colours change with the scheme of the system. */
     const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
