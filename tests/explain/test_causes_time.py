@@ -232,6 +232,22 @@ class TestPython:
                 "Python code and short calls of NumPy took 80 % of the time, on one core."
             )
 
+    @pytest.mark.parametrize(("events_s", "is_hint"), [(45.0, True), (35.0, False)])
+    def test_a_simulation_of_events(self, events_s, is_hint):
+        random = Frame("/usr/lib/python3.11/random.py", "Random.uniform", 0, "")
+        push, rest = own("push(events, uniform(1, 2))", 24, "start"), own("rows += 1", 46, "main")
+        events = CostlyOption(name="events_in_turn", at=own("while events", 21), lines=(push,))
+        stacks = (
+            seen((push,), events_s - 5, State.PYTHON),
+            seen((random, push), 5.0, State.PYTHON),
+            seen((rest, push), 80 - events_s, State.PYTHON),
+        )
+        made = watched(process(*stacks, costly_options=(events,)))
+        (finding,) = judged(python_bound, made)
+        assert (finding.severity is Severity.HINT) is is_hint
+        assert (finding.regain_percent is None) is is_hint
+        assert ("NumPy" in finding.action) is not is_hint
+
     def test_where_the_program_is_wrapped_by_a_launchers_function(self):
         record = of_library(
             "torch/distributed/elastic/multiprocessing/errors/__init__.py", "record"

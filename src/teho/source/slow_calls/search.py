@@ -23,7 +23,9 @@ from teho.source.slow_calls.boosting_predicted import find_predicted_again
 from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.columns import find_unused_columns
+from teho.source.slow_calls.counted_singly import find_counted_singly
 from teho.source.slow_calls.diagonal_jacobians import find_diagonal_jacobian
+from teho.source.slow_calls.events import find_events
 from teho.source.slow_calls.factors import find_factorised_again
 from teho.source.slow_calls.few_statements import find_few_statements
 from teho.source.slow_calls.filled_arrays import find_filled_array
@@ -132,6 +134,8 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_connection_for_each(levels, purity),
         find_alternatives(levels, frames, purity.program),
         find_factorised_again(levels, purity),
+        find_counted_singly(levels, purity.program),
+        find_events(levels, purity.program),
         find_held_lock(levels, frames, purity),
         find_static_argument(levels, purity.program),
         find_whole_read(levels, frames, purity),
