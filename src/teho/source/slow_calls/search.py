@@ -62,6 +62,7 @@ from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.prefix_scans import find_prefix_scan
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.records import find_records
+from teho.source.slow_calls.refitted_steps import find_refitted_steps
 from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.resized_embeddings import find_resized_embeddings
 from teho.source.slow_calls.sample_gradients import find_sample_gradients
@@ -134,6 +135,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_connection_for_each(levels, purity),
         find_alternatives(levels, frames, purity.program),
         find_factorised_again(levels, purity),
+        find_refitted_steps(levels, purity.program),
         find_counted_singly(levels, purity.program),
         find_events(levels, purity.program),
         find_held_lock(levels, frames, purity),
