@@ -51,6 +51,7 @@ from teho.source.slow_calls.mapped_conditions import find_mapped_condition
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.odd_sizes import find_odd_sizes
+from teho.source.slow_calls.overwritten_records import find_overwritten_record
 from teho.source.slow_calls.padded_batches import find_padded_batches
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.pair_fills import find_pair_fill
@@ -136,6 +137,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_alternatives(levels, frames, purity.program),
         find_factorised_again(levels, purity),
         find_refitted_steps(levels, purity.program),
+        find_overwritten_record(levels, purity),
         find_counted_singly(levels, purity.program),
         find_events(levels, purity.program),
         find_held_lock(levels, frames, purity),
