@@ -20,6 +20,7 @@ from explain.scenario_parts import (
     found,
     judged,
 )
+from teho.explain.program import program_of
 from teho.explain.rules.cpu import (
     bound_to_few_cores,
     double_precision,
@@ -181,6 +182,21 @@ class TestFixedCosts:
             else "Store the compiled code"
         )
         assert len(finding.thresholds) == (4 if again else 3)
+
+    def test_names_the_static_argument_that_changes(self):
+        option = CostlyOption(
+            name="static_argument_changes",
+            at=own('static_argnames=("lr",)', 9),
+            lines=(own("step(x, lr)", 33),),
+            words={"argument": "lr", "function": "step", "called": "train.py:33"},
+        )
+        run, summary = self.compiled(step=(90, 50.0))
+        (main,) = (one.process for one in summary.program.mains)
+        main = msgspec.structs.replace(main, costly_options=(option,))
+        made = run, msgspec.structs.replace(summary, program=program_of([main]))
+        finding = found(fixed_costs_dominate, made)
+        assert finding.action.startswith('Take `lr` out of `static_argnames=("lr",)` at train.py:9')
+        assert "shapes" not in finding.action
 
     @pytest.mark.parametrize(("last", "is_large"), [(59.0, True), (50.0, False)])
     def test_a_compilation_that_had_not_ended(self, last, is_large):

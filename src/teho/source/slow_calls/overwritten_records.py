@@ -73,8 +73,7 @@ def find_overwritten_record(levels: Sequence[Level], purity: Purity) -> CostlyOp
                 "record": dotted_name(stored),
                 "reader": min(readers),
                 "trainer": "trainer" if "trainer" in function.params else "self.trainer",
-                "first": str(whole.lineno),
-                "last": str(whole.end_lineno or whole.lineno),
+                "lines": _lines(whole),
             },
         )
     return None
@@ -119,3 +118,9 @@ def _whole(statement: ast.stmt, function: Function) -> ast.stmt:
         if statement in one.body and all(isinstance(each, ast.Assign) for each in one.body):
             return one
     return statement
+
+
+def _lines(statement: ast.stmt) -> str:
+    """Return the lines of a statement in words."""
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    return f"line {first}" if first == last else f"lines {first} to {last}"
