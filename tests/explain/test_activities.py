@@ -457,15 +457,18 @@ class TestTimes:
         assert times["text_features"].wall_s == pytest.approx(54.0)
         assert times["text_features"].in_others
 
-    def test_the_workers_of_a_search_fit_several_models_at_the_same_time(self):
+    def test_what_the_workers_of_a_search_fit(self):
         wait = (of_library("joblib/parallel.py", "Parallel._retrieve"), own("search.fit(x, y)"))
         main = process(seen(wait, 90.0, State.SLEEPING), progress=())
-        loop = of_library("joblib/externals/loky/process_executor.py", "_process_worker")
-        fit, fold = STACKS["linear_model_slow"][:-1], STACKS["searches_one_by_one"][1]
-        child = process(seen((*fit, fold, loop), 60.0), pid=11, parent_pid=10, progress=())
-        times = self.of(main, child)
-        assert times["linear_model_slow"].in_others
-        assert "searches_one_by_one" not in times
+        fit, *rest = STACKS["sag_in_workers"]
+        child = process(seen((fit, *rest), 60.0), pid=11, parent_pid=10, progress=())
+        assert self.of(main, child)["sag_in_workers"].in_others
+        # The same search without workers.
+        alone = process(seen((fit, *rest[:-1], own("search.fit(x, y)")), 60.0), progress=())
+        assert "searches_one_by_one" in self.of(alone)
+        # Other models may be the purpose of the program.
+        child = process(seen(rest, 60.0), pid=11, parent_pid=10, progress=())
+        assert "searches_one_by_one" in self.of(main, child)
 
     def test_a_pipeline_counts_in_the_workers_of_a_search(self):
         search = of_library("sklearn/model_selection/_search.py", "BaseSearchCV.fit")

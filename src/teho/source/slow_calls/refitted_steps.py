@@ -53,7 +53,12 @@ def find_refitted_steps(levels: Sequence[Level], program: Program) -> CostlyOpti
         pipeline, place = _value(model, at, program)
         steps = _steps(pipeline, place, program)
         searched = _searched(table, at, program)
-        if len(steps) < 2 or searched is None or searched[0] != {steps[-1]}:
+        if (
+            not isinstance(pipeline, ast.Call)
+            or len(steps) < 2
+            or searched is None
+            or searched[0] != {steps[-1]}
+        ):
             return None
         count = searched[1] if kind.endswith(".GridSearchCV") else None
         if count is not None and count < _LEAST_SETTINGS:
