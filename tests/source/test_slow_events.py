@@ -31,6 +31,10 @@ class Yard:
         while ready:
             oldest = ready.pop()
             oldest.leave()
+    def largest(self, ships, best):
+        for size in ships:
+            heappush(best, size)
+            smallest = heappop(best)
     def berth(self, time, ship):
         heappush(self.queue, (time + 1.0, ship))
 """
@@ -65,6 +69,8 @@ def test_events(stack, line):
         ("row * now",),
         ("start(events, now)", "one[0]"),
         ("oldest.leave()",),
+        # The items of the loop are known before.
+        ("heappop(best)",),
     ],
 )
 def test_other_loops(stack):
@@ -72,7 +78,7 @@ def test_other_loops(stack):
 
 
 def test_a_heap_that_gets_no_new_elements():
-    pushes = ("heapq.heappush(", "heappush(self", "heapq.heappush,")
+    pushes = ("heapq.heappush(", "heappush(self", "heappush(best", "heapq.heappush,")
     source = LOCKS
     for one in pushes:
         source = source.replace(one, one.replace("heappush", "heapify"))

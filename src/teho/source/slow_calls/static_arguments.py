@@ -158,9 +158,7 @@ def _is_new(value: ast.expr, loop: Loop, level: Level, depth: int) -> bool:
         if len(given) != 1 or given[0].loop is not None or depth > _DEEPEST:
             continue
         made = given[0].value  # such as `0.1 * 0.9 ** epoch`
-        if made is None or not loop.first <= given[0].line <= loop.last:
-            continue
-        if _has_many_values(made) and _is_new(made, loop, level, depth + 1):
+        if made is not None and _has_many_values(made) and _is_new(made, loop, level, depth + 1):
             return True
     return False
 
