@@ -898,6 +898,12 @@ STACKS = {
         of_library("scipy/stats/_stats_py.py", "pearsonr"),
         own("pearsonr(a, b)"),
     ),
+    "sag_in_workers": (
+        of_library("sklearn/linear_model/_sag.py", "sag_solver"),
+        of_library("sklearn/linear_model/_logistic.py", "LogisticRegression.fit"),
+        of_library("sklearn/model_selection/_validation.py", "_fit_and_score"),
+        of_library("joblib/externals/loky/process_executor.py", "_process_worker"),
+    ),
     "searches_one_by_one": (
         of_library("sklearn/svm/_base.py", "BaseLibSVM._dense_fit"),
         of_library("sklearn/model_selection/_validation.py", "_fit_and_score"),

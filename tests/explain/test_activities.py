@@ -457,6 +457,19 @@ class TestTimes:
         assert times["text_features"].wall_s == pytest.approx(54.0)
         assert times["text_features"].in_others
 
+    def test_what_the_workers_of_a_search_fit(self):
+        wait = (of_library("joblib/parallel.py", "Parallel._retrieve"), own("search.fit(x, y)"))
+        main = process(seen(wait, 90.0, State.SLEEPING), progress=())
+        fit, *rest = STACKS["sag_in_workers"]
+        child = process(seen((fit, *rest), 60.0), pid=11, parent_pid=10, progress=())
+        assert self.of(main, child)["sag_in_workers"].in_others
+        # The same search without workers.
+        alone = process(seen((fit, *rest[:-1], own("search.fit(x, y)")), 60.0), progress=())
+        assert "searches_one_by_one" in self.of(alone)
+        # Other models may be the purpose of the program.
+        child = process(seen(rest, 60.0), pid=11, parent_pid=10, progress=())
+        assert "searches_one_by_one" in self.of(main, child)
+
     def test_a_pipeline_counts_in_the_workers_of_a_search(self):
         search = of_library("sklearn/model_selection/_search.py", "BaseSearchCV.fit")
         wait = (of_library("joblib/parallel.py", "Parallel._retrieve"), search, own("s.fit(x, y)"))

@@ -33,6 +33,7 @@ from teho.explain.judge import judge_all, judge_by
 from teho.explain.policy import Policy, load_policy
 from teho.explain.registry import RULES
 from teho.model.finding import Abstention, Finding, Threshold
+from teho.model.in_source import Repeated
 from teho.model.stack import Frame, State
 from teho.model.watched import Progress, Wait
 from teho.show.cells import evidence_of
@@ -147,6 +148,20 @@ class TestTheWhole:
         assert kinds_of(made) == ["saving_often", "input_in_main_process"]
         made = alone(fetching(40.0), seen(SAVE, 30.0), parts=node())
         assert kinds_of(made) == ["input_in_main_process", "saving_often"]
+
+    @pytest.mark.parametrize("is_same", [True, False])
+    def test_workers_do_not_remove_work_that_is_repeated(self, is_same):
+        again = Repeated(
+            calls=(own("decode(self.raw[i])", 20, "__getitem__"),),
+            loop=own("for epoch in range(9)", 70),
+            last=80,
+            is_same=is_same,
+            periods=5,
+        )
+        one = process(fetching(45.0), repeated=(again,), wall_s=100.0, loaders=[loader()])
+        findings, _ = judge_all(*watched(one, parts=node(used=0.1)), load_policy())
+        assert [one.kind for one in findings] == ["work_repeated", "input_in_main_process"]
+        assert findings[1].regain_percent is None
 
 
 class TestWords:

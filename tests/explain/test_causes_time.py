@@ -20,6 +20,7 @@ from explain.scenario_parts import (
     found,
     judged,
 )
+from teho.explain.program import program_of
 from teho.explain.rules.cpu import (
     bound_to_few_cores,
     double_precision,
@@ -182,6 +183,21 @@ class TestFixedCosts:
         )
         assert len(finding.thresholds) == (4 if again else 3)
 
+    def test_names_the_static_argument_that_changes(self):
+        option = CostlyOption(
+            name="static_argument_changes",
+            at=own('static_argnames=("lr",)', 9),
+            lines=(own("step(x, lr)", 33),),
+            words={"argument": "lr", "function": "step", "called": "train.py:33"},
+        )
+        run, summary = self.compiled(step=(90, 50.0))
+        (main,) = (one.process for one in summary.program.mains)
+        main = msgspec.structs.replace(main, costly_options=(option,))
+        made = run, msgspec.structs.replace(summary, program=program_of([main]))
+        finding = found(fixed_costs_dominate, made)
+        assert finding.action.startswith('Take `lr` out of `static_argnames=("lr",)` at train.py:9')
+        assert "shapes" not in finding.action
+
     @pytest.mark.parametrize(("last", "is_large"), [(59.0, True), (50.0, False)])
     def test_a_compilation_that_had_not_ended(self, last, is_large):
         frames = (of_library("jax/_src/compiler.py", "backend_compile"), own("step(x)"))
@@ -231,6 +247,22 @@ class TestPython:
             assert finding.sentence == (
                 "Python code and short calls of NumPy took 80 % of the time, on one core."
             )
+
+    @pytest.mark.parametrize(("events_s", "is_hint"), [(45.0, True), (35.0, False)])
+    def test_a_simulation_of_events(self, events_s, is_hint):
+        random = Frame("/usr/lib/python3.11/random.py", "Random.uniform", 0, "")
+        push, rest = own("push(events, uniform(1, 2))", 24, "start"), own("rows += 1", 46, "main")
+        events = CostlyOption(name="events_in_turn", at=own("while events", 21), lines=(push,))
+        stacks = (
+            seen((push,), events_s - 5, State.PYTHON),
+            seen((random, push), 5.0, State.PYTHON),
+            seen((rest, push), 80 - events_s, State.PYTHON),
+        )
+        made = watched(process(*stacks, costly_options=(events,)))
+        (finding,) = judged(python_bound, made)
+        assert (finding.severity is Severity.HINT) is is_hint
+        assert (finding.regain_percent is None) is is_hint
+        assert ("NumPy" in finding.action) is not is_hint
 
     def test_where_the_program_is_wrapped_by_a_launchers_function(self):
         record = of_library(

@@ -312,6 +312,28 @@ def test_the_slowest_settings_of_an_encoder(options, name, text):
     assert found == ({name: [("train.py:4", text, [4])]} if name else {})
 
 
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("LogisticRegression(solver='saga', max_iter=300)", "solver_without_scaling"),
+        ("RidgeClassifier(solver='sag')", "solver_without_scaling"),
+        ("LogisticRegression(solver='lbfgs')", None),
+        ("make_pipeline(StandardScaler(), LogisticRegression(solver='saga'))", None),
+        ("make_pipeline(TfidfVectorizer(), LogisticRegression(solver='saga'))", None),
+    ],
+)
+def test_solvers_that_need_features_of_one_scale(model, name):
+    homes = {"StandardScaler": "preprocessing", "TfidfVectorizer": "feature_extraction.text"}
+    imports = [f"from sklearn.{home} import {one}" for one, home in homes.items() if one in model]
+    source = [
+        *imports,
+        "from sklearn.linear_model import LogisticRegression, RidgeClassifier",
+        f"model = {model}",
+        "model.fit(x, y)",
+    ]
+    assert list(search("\n".join(source), "model.fit(x, y)")) == ([name] if name else [])
+
+
 def test_a_block_that_limits_threads():
     source = """
     from threadpoolctl import threadpool_limits

@@ -141,3 +141,37 @@ def train(data, noise):
     words = found(attached, "loss_d.backward()")["generated_batch_attached"]
     assert (words["old"], words["new"], words["line"]) == ("d(fake)", "d(fake.detach())", "15")
     assert found(attached, "loss_g.backward()") == {}
+
+
+@pytest.mark.parametrize(
+    ("order", "is_found"),
+    [
+        ("of_d, of_g", True),
+        ("of_g, of_d", True),
+        # Between the call of the generator and the backward pass, the name gets another batch.
+        ("of_d_twice, of_g", False),
+    ],
+)
+def test_each_step_makes_its_batch(order, is_found):
+    parts = {
+        "of_d": """
+        fake = g(noise)
+        loss_d = d(fake).mean() - d(real).mean()
+        loss_d.backward()
+        opt_d.step()""",
+        "of_g": """
+        fake = g(noise)
+        opt_g.zero_grad()
+        loss_g = -d(fake).mean()
+        loss_g.backward()
+        opt_g.step()""",
+    }
+    parts["of_d_twice"] = parts["of_d"].replace("g(noise)", "g(noise)\n        fake = other(noise)")
+    source = """
+def train(data, noise):
+    g, d = nn.Linear(8, 9), nn.Linear(9, 1)
+    opt_g = torch.optim.Adam(g.parameters(), lr=1e-4)
+    opt_d = torch.optim.Adam(d.parameters(), lr=1e-4)
+    for real in data:"""
+    source += "".join(parts[one] for one in order.split(", "))
+    assert ("generated_batch_attached" in found(source, "loss_d.backward()")) is is_found

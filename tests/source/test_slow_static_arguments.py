@@ -24,6 +24,8 @@ def main(phase, rhythm):
 """
 CALL = "night(phase, rhythm, float(strength))"
 INNER = "lib:jax/_src/pjit.py:cache_miss"
+LOOP = "    for strength in np.linspace(0.05, 1.2, 44):"
+COMPUTED = "    for day in range(44):\n        strength = {}"
 OPTION = '@partial(jax.jit, static_argnames=("coupling",))\n'
 
 
@@ -58,6 +60,11 @@ def test_names_the_argument_and_the_option():
         ("coupling * jnp", "(2.0 * coupling) * jnp"),
         ("coupling * jnp.sin(phase)", "(phase ** -coupling)"),
         ("coupling * jnp.sin(phase)", "jnp.maximum(phase, coupling)"),
+        ("coupling * jnp", "jax.tree.map(lambda one: -coupling * one, phase) + jnp"),
+        # The loop computes the argument from its item.
+        (LOOP, COMPUTED.format("0.02 * 0.96 ** day")),
+        (LOOP, COMPUTED.format("-0.5 * math.cos(day / 9)")),
+        (f"{LOOP}\n", COMPUTED.format("1 - day ** 2\n        for hour in range(24):\n    ")),
     ],
 )  # fmt: skip
 def test_other_programs(changes):
@@ -86,7 +93,18 @@ def test_other_programs(changes):
         (OPTION, '@partial(other, static_argnames=("coupling",))\n'),
         ("float(strength)", "float(rhythm)"),
         ("np.linspace(0.05, 1.2, 44)", "(0.1, 0.2)"),
-        ("    for strength in np.linspace(0.05, 1.2, 44):", "    if rhythm:"),
+        (LOOP, "    if rhythm:"),
+        # The loop computes only a few different values.
+        (LOOP, COMPUTED.format("0.1 if day < 9 else 0.01")),
+        (LOOP, COMPUTED.format("0.1 * 0.5 ** (day // 9)")),
+        (LOOP, COMPUTED.format("min(day, 3) / 3")),
+        (LOOP, COMPUTED.format("np.float32(day % 2)")),
+        (LOOP, COMPUTED.format("0.1 * rhythm")),
+        (LOOP, COMPUTED.format("0.1 * day\n        strength = rhythm")),
+        (LOOP, "    for day in range(3):\n        strength = 0.1 * day"),
+        (LOOP, "    strength = 0.1 * phase\n    for day in range(44):"),
+        # A lambda function that does not get arrays.
+        ("coupling * jnp", "sum(map(lambda one: coupling * one, ROWS)) * jnp"),
     ],
 )
 def test_look_alikes(changes):

@@ -164,7 +164,7 @@ def _generated(
                 model = dotted_name(func)
                 if model not in generators or one.lineno > call.lineno:
                     continue
-                if not _is_clean(level.function, fake, model):
+                if not _is_clean(level.function, fake, model, one.lineno, call.lineno):
                     continue
                 if not any(
                     depends_on(ast.Name(name, ast.Load()), {fake}, nodes) for name in step.losses
@@ -172,7 +172,7 @@ def _generated(
                     continue
                 if _shares(model, step, owners):
                     continue
-                used = _discriminated(fake, step.model, nodes, call.lineno)
+                used = _discriminated(fake, step.model, nodes, one.lineno, call.lineno)
                 if used is None:
                     return None
                 return _found(one, made, fake, used, len(backwards), level)
@@ -194,8 +194,11 @@ def _owners(function: Function) -> set[str]:
     return found
 
 
-def _is_clean(function: Function, fake: str, model: str) -> bool:
-    """Return whether the batch is attached to the model, and stays so."""
+def _is_clean(function: Function, fake: str, model: str, first: int, last: int) -> bool:
+    """Return whether the batch of some lines is attached to the model, and stays so.
+
+    After these lines, the name may get another batch.
+    """
     for node in function.nodes:
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr=attr):
@@ -203,7 +206,7 @@ def _is_clean(function: Function, fake: str, model: str) -> bool:
                     return False
                 if name == model and attr in ("requires_grad_", "eval"):
                     return False
-    return len(function.assigned.get(fake, ())) == 1
+    return not any(first < one.line <= last for one in function.assigned.get(fake, ()))
 
 
 def _shares(model: str, step: _Step, owners: set[str]) -> bool:
@@ -216,7 +219,9 @@ def _shares(model: str, step: _Step, owners: set[str]) -> bool:
     )
 
 
-def _discriminated(fake: str, model: str, nodes: Sequence[ast.AST], last: int) -> ast.Call | None:
+def _discriminated(
+    fake: str, model: str, nodes: Sequence[ast.AST], first: int, last: int
+) -> ast.Call | None:
     """Return the only call of the discriminator with the batch before the backward pass."""
     before = [
         node
@@ -224,7 +229,7 @@ def _discriminated(fake: str, model: str, nodes: Sequence[ast.AST], last: int) -
         if isinstance(node, ast.Name)
         and isinstance(node.ctx, ast.Load)
         and node.id == fake
-        and node.lineno <= last
+        and first < node.lineno <= last
     ]
     calls = [
         node
@@ -232,7 +237,7 @@ def _discriminated(fake: str, model: str, nodes: Sequence[ast.AST], last: int) -
         if isinstance(node, ast.Call)
         and dotted_name(node.func) == model
         and any(isinstance(one, ast.Name) and one.id == fake for one in node.args)
-        and node.lineno <= last
+        and first < node.lineno <= last
     ]
     # An interpolated batch of a gradient penalty has the generated batch too.
     return calls[0] if len(calls) == 1 and len(before) == 1 else None

@@ -23,8 +23,10 @@ from teho.source.slow_calls.boosting_predicted import find_predicted_again
 from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.chunks import find_large_chunks
 from teho.source.slow_calls.columns import find_unused_columns
+from teho.source.slow_calls.counted_singly import find_counted_singly
 from teho.source.slow_calls.diagonal_jacobians import find_diagonal_jacobian
 from teho.source.slow_calls.eager_functions import find_eager_function
+from teho.source.slow_calls.events import find_events
 from teho.source.slow_calls.factors import find_factorised_again
 from teho.source.slow_calls.few_statements import find_few_statements
 from teho.source.slow_calls.filled_arrays import find_filled_array
@@ -50,6 +52,7 @@ from teho.source.slow_calls.mapped_conditions import find_mapped_condition
 from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.odd_sizes import find_odd_sizes
+from teho.source.slow_calls.overwritten_records import find_overwritten_record
 from teho.source.slow_calls.padded_batches import find_padded_batches
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.pair_fills import find_pair_fill
@@ -61,6 +64,7 @@ from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.prefix_scans import find_prefix_scan
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.records import find_records
+from teho.source.slow_calls.refitted_steps import find_refitted_steps
 from teho.source.slow_calls.requests import find_split_request
 from teho.source.slow_calls.resized_embeddings import find_resized_embeddings
 from teho.source.slow_calls.sample_gradients import find_sample_gradients
@@ -133,6 +137,10 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_connection_for_each(levels, purity),
         find_alternatives(levels, frames, purity.program),
         find_factorised_again(levels, purity),
+        find_refitted_steps(levels, purity.program),
+        find_overwritten_record(levels, purity),
+        find_counted_singly(levels, purity.program),
+        find_events(levels, purity.program),
         find_held_lock(levels, frames, purity),
         find_static_argument(levels, purity.program),
         find_whole_read(levels, frames, purity),

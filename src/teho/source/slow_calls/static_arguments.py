@@ -16,7 +16,7 @@ from teho.model.stack import Frame
 from teho.patterns import lazy_pattern
 from teho.source.counts import may_iterate
 from teho.source.options.uses import name_of
-from teho.source.parsed import Function
+from teho.source.parsed import Function, Loop, dotted_name
 from teho.source.program import Place, Program
 from teho.source.slow_calls.loop_parts import names_in
 from teho.source.stack import Level
@@ -31,6 +31,11 @@ _ELEMENTWISE = lazy_pattern(
     r"|minimum|multiply|add|subtract|divide|where|clip|sign|float32|float64|asarray|array)"
 )
 """Functions that need no number whose value is known when JAX compiles."""
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+_FUNCTIONS = frozenset(("float", "cos", "sin", "exp", "log", "sqrt", "tanh", "float32", "float64"))
+"""Functions that give different results for different numbers."""
+_MAPS = lazy_pattern(r"jax\.(tree_util\.tree_map|tree\.map|tree_map|vmap)")
+"""Functions of JAX that call a lambda function with arrays."""
 _LEAST_VALUES = 5
 _DEEPEST = 4
 
@@ -131,14 +136,49 @@ def _of_jit(call: ast.Call, at: Place, function: Place) -> Union[_Static, None]:
 
 def _changes(value: ast.expr, level: Level) -> bool:
     """Return whether a value is made of the items of a loop with several iterations."""
-    function = level.function
     for loop in level.loops():
-        if not may_iterate(loop, function, _LEAST_VALUES):
+        if may_iterate(loop, level.function, _LEAST_VALUES) and _is_new(value, loop, level, 0):
+            return True
+    return False
+
+
+def _is_new(value: ast.expr, loop: Loop, level: Level, depth: int) -> bool:
+    """Return whether a value is another one in each iteration of a loop.
+
+    Args:
+        value: the value.
+        loop: the loop.
+        level: the function with the loop.
+        depth: number of names that led to this value.
+    """
+    for name in names_in(value):
+        given = level.function.assigned.get(name, [])
+        if given and all(one.loop is loop for one in given):
+            return True
+        if len(given) != 1 or given[0].loop is not None or depth > _DEEPEST:
             continue
-        for name in names_in(value):
-            given = function.assigned.get(name, [])
-            if given and all(one.loop is loop for one in given):
-                return True
+        made = given[0].value  # such as `0.1 * 0.9 ** epoch`
+        if made is not None and _has_many_values(made) and _is_new(made, loop, level, depth + 1):
+            return True
+    return False
+
+
+def _has_many_values(made: ast.expr) -> bool:
+    """Return whether an expression certainly gives different numbers for different numbers.
+
+    `0.1 if epoch < 30 else 0.01`, `epoch // 10` and `min(epoch, 5)` give few numbers.
+    """
+    match made:
+        case ast.Name() | ast.Constant():
+            return True
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _has_many_values(operand)
+        case ast.BinOp(left=left, op=operator, right=right):
+            is_plain = isinstance(operator, _OPERATORS)
+            return is_plain and _has_many_values(left) and _has_many_values(right)
+        case ast.Call(func=function, args=[argument], keywords=[]):
+            name = dotted_name(function).rpartition(".")[2]
+            return name in _FUNCTIONS and _has_many_values(argument)
     return False
 
 
@@ -185,7 +225,9 @@ def _is_computed(
         return _is_computed(outer, parents, place, static, program, depth)
     if isinstance(outer, ast.BinOp):
         other = outer.right if outer.left is node else outer.left
-        if _may_be_array(other, place, static):
+        if _may_be_array(other, place, static) or names_in(other) & _mapped(
+            outer, parents, place, program
+        ):
             return True
         return _is_computed(outer, parents, place, static, program, depth)
     call = parents.get(outer) if isinstance(outer, ast.keyword) else outer
@@ -214,3 +256,17 @@ def _may_be_array(node: ast.expr, place: Place, static: frozenset[str]) -> bool:
         arrays |= set(function.params) - static
         function = function.parent
     return bool(names_in(node) & arrays)
+
+
+def _mapped(
+    node: ast.AST, parents: dict[ast.AST, ast.AST], place: Place, program: Program
+) -> set[str]:
+    """Return the parameters of the lambda functions around an expression that get arrays."""
+    found: set[str] = set()
+    while (outer := parents.get(node)) is not None:
+        if isinstance(node, ast.Lambda) and isinstance(outer, ast.Call):
+            is_first = outer.args[:1] == [node]
+            if is_first and _MAPS.fullmatch(name_of(outer.func, place, program)):
+                found.update(one.arg for one in node.args.args)
+        node = outer
+    return found

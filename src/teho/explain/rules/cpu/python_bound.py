@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from teho.explain.activities import ActivityKind, activity_of
 from teho.explain.options import lines_of_option
 from teho.explain.program_context import in_lines
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.where import LineTimes, doing_in
 from teho.model.program import Doing, MainProcess
+from teho.model.stack import is_library
 from teho.patterns import lazy_pattern
 
 RANK = 300
@@ -19,6 +22,12 @@ THRESHOLDS = {
         "%",
         "if most of the time is in lines that already work on whole arrays, the advice to use "
         "NumPy does not fit",
+    ),
+    "events_percent": chosen(
+        50.0,
+        "%",
+        "if most of the time is in a loop that takes one event after the other from a heap, the "
+        "advice to use NumPy does not fit",
     ),
 }
 NAMES_NO_CAUSE = True
@@ -35,7 +44,7 @@ def judge(context: ProgramContext) -> Findings:
     have a finding of their own.
     """
     for main, _ in context.losses(Doing.PYTHON):
-        seconds, arrays_s, lines = _own_code(main)
+        seconds, arrays_s, events_s, lines = _own_code(main)
         share = 100 * seconds / main.process.wall_s
         if share < context.limit("python_percent") or not context.is_loss(seconds, main):
             continue
@@ -58,6 +67,25 @@ def judge(context: ProgramContext) -> Findings:
                 certainty=Certainty.POSSIBLE,
             )
             return
+        if 100 * events_s >= context.limit("events_percent") * seconds:
+            yield context.finding(
+                Severity.HINT,
+                f"Python code took {share:.0f} % of the time, on one core: the program takes one "
+                "event after the other from a heap.",
+                evidence=(
+                    Evidence("time in Python code", share, "%"),
+                    Evidence("in loops over the events of a heap", 100 * events_s / seconds, "%"),
+                    *in_lines(lines.slowest()),
+                ),
+                action=(
+                    "To use all cores, start several simulations at the same time, each in its own "
+                    "process: `multiprocessing.Pool().map(simulate, seeds)`. To make one "
+                    "simulation faster, run it with PyPy, or rewrite the loop for `numba.njit`."
+                ),
+                mutes=False,
+                certainty=Certainty.POSSIBLE,
+            )
+            return
         yield context.lost(
             f"Python code took {share:.0f} % of the time, on one core.",
             share_percent=share,
@@ -73,13 +101,22 @@ def judge(context: ProgramContext) -> Findings:
         return
 
 
-def _own_code(main: MainProcess) -> tuple[float, float, LineTimes]:
-    """Return the time in Python code outside of packages, the part on whole arrays, and the lines.
+class _OwnCode(NamedTuple):
+    """Python code outside of packages."""
 
-    Times are in s.
-    """
-    own_s, arrays_s, lines = 0.0, 0.0, LineTimes()
+    wall_s: float
+    arrays_s: float
+    """The part in lines that work on whole arrays."""
+    events_s: float
+    """The part in loops that take one event after the other from a heap."""
+    lines: LineTimes
+
+
+def _own_code(main: MainProcess) -> _OwnCode:
+    """Return the time in Python code outside of packages, and its lines."""
+    own_s, arrays_s, events_s, lines = 0.0, 0.0, 0.0, LineTimes()
     on_arrays = lines_of_option(main, "whole_arrays")
+    of_events = lines_of_option(main, "events_in_turn")
     for seen in main.process.stacks:
         if doing_in(main.process, seen) is not Doing.PYTHON or not seen.frames:
             continue
@@ -91,5 +128,7 @@ def _own_code(main: MainProcess) -> tuple[float, float, LineTimes]:
         if known is None or known.kind is not ActivityKind.OVERHEAD or known.least_percent:
             own_s += seen.wall_s
             arrays_s += seen.wall_s if seen.frames[0] in on_arrays else 0.0
+            innermost = next((one for one in seen.frames if not is_library(one.file)), None)
+            events_s += seen.wall_s if innermost in of_events else 0.0
             lines.add(seen)
-    return own_s, arrays_s, lines
+    return _OwnCode(own_s, arrays_s, events_s, lines)

@@ -92,8 +92,7 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
         mutes=share >= context.limit("explains_percent"),
         certainty=None if repeated.is_same else Certainty.LIKELY,
     )
-    is_cause = time.in_loading and repeated.is_same
-    return msgspec.structs.replace(finding, explains_loading=is_cause)
+    return msgspec.structs.replace(finding, explains_loading=time.in_loading)
 
 
 def _and(others: int, call: Frame) -> str:

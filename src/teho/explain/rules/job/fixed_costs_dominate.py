@@ -11,6 +11,7 @@ from teho.explain.compiles import (
     unfinished_compile_s,
     uses_jax,
 )
+from teho.explain.options import option_of_rule
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing, MainProcess
 from teho.units import format_duration
@@ -42,6 +43,8 @@ THRESHOLDS = {
 MUTES = ("batch_small",)
 MUTES_BECAUSE = "importing and compiling took most of the time; a larger batch does not change this"
 
+_COMPILED_AGAIN = "jax_compiled_again"
+"""Name in activities.toml."""
 _UNROLLED = (
     "If a function has a Python loop, JAX unrolls the loop and compiles each pass of the loop: use "
     "`jax.lax.scan` or `jax.lax.fori_loop` instead. "
@@ -117,6 +120,9 @@ def _sentence(main: MainProcess, share: float, large: _Large | None) -> str:
 
 def _first(main: MainProcess, again: str, large: _Large | None) -> str:
     if again:
+        option = option_of_rule(main, "known_activity", _COMPILED_AGAIN)
+        if option is not None:
+            return f"{option} "
         return (
             f"Call `{again}` with arguments of the same shapes and types each time: with new "
             "shapes, JAX compiles the function again. If the shapes change, pad the arrays to one "
