@@ -6,16 +6,17 @@ PYTHON has PyTorch; with Lightning and Transformers, all loops run. Without LOOP
 the slowdown. The loops are in `benchmarks/profile_loops.py`. Each loop marks its own steps, and the
 benchmark looks for these marks in the trace.
 
-*Outside of the window*: one process trains a model. In blocks of 40 steps, the probe has a plan
-whose window is far away, or it has none, in random order. The figure is the difference of the
-medians, in % of a step. *After the window*: 40 steps after each of six windows of 5 steps, compared
-with the steps before the first window. A profiler that stays attached is in this figure. *The same
-without a window* are blocks of steps in the same order, before the first window.
+*Outside of the window*: one process trains a model. The probe has a plan whose window is far away,
+or it has none, in turns from step to step. The figure is the median difference of neighbours, in %
+of a step. *After the window*: 40 steps after each of six windows of 5 steps, compared with the
+steps before the first window. A profiler that stays attached is in this figure. *The same without a
+window* are blocks of steps in the same order, before the first window.
 
 *In the window*: the median time of the steps in the window, divided by the median of the 40 steps
-before. All these times are CPU times of the process, because others use the machine too; with a
-GPU, they are times until the GPU has finished the step. The time to stop the profiler and to write
-the trace is in a line of its own: the program waits for it once.
+before. All these times are CPU times of the process, because others use the machine too; each is
+divided by the CPU time of a fixed loop beside it, because the speed of a core changes. With a GPU,
+they are times until the GPU has finished the step. The time to stop the profiler and to write the
+trace is in a line of its own: the program waits for it once.
 
 *The trace* is the file in the recording. The model "many kernels" has 48 layers, as many as large
 language models have: the number of operators decides the size of a trace.
@@ -42,6 +43,10 @@ LOOPS = HERE / "profile_loops.py"
 STEPS, FIRST, END = 30, 20, 25
 _MANY = 20_000
 _WINDOWS = 6
+_TURNS = 480
+"""Number of steps of each kind that take turns before the window."""
+_LOOP = 100_000
+"""Length of the loop that measures how fast the core is at the moment: about 2 ms."""
 MODELS = ("convolutions", "transformer", "small")
 MANY_KERNELS = "many kernels"
 _MARKS = {"accumulation": 4, "told_optimizer": 3, "lightning_accumulation": 2, "trainer": 2}
@@ -178,89 +183,131 @@ def train(name: str) -> None:
         optimizer.zero_grad()
 
 
-def measure(name: str) -> None:
-    import torch
+class _Training:
+    """A model in training, whose steps are timed."""
 
-    torch.set_num_threads(1)
-    model, batch = _model(name)
-    optimizer = torch.optim.AdamW(model.parameters())
-    times: list[float] = []
+    def __init__(self, name: str) -> None:
+        import torch
 
-    has_gpu = torch.cuda.is_available()
+        torch.set_num_threads(1)
+        self._cuda = torch.cuda if torch.cuda.is_available() else None
+        self._model, self._batch = _model(name)
+        self._optimizer = torch.optim.AdamW(self._model.parameters())
+        self.times_s: list[float] = []
+        """Of all steps."""
 
-    def now_s() -> float:
-        if not has_gpu:
+    def _now_s(self) -> float:
+        if not self._cuda:
             return time.process_time()
-        torch.cuda.synchronize()
+        self._cuda.synchronize()
         return time.perf_counter()
 
-    def steps(count: int) -> list[float]:
-        times.clear()
-        for _ in range(count):
-            began_s = now_s()
-            model(batch).square().mean().backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            times.append(now_s() - began_s)
-        return list(times)
+    def step(self) -> float:
+        """Return the time of a step: without a GPU, in units of a fixed loop beside it.
 
+        The speed of a core of a virtual machine changes from second to second, and changes both.
+        """
+        began_s = self._now_s()
+        if not self._cuda:
+            sum(range(_LOOP))
+        middle_s = self._now_s()
+        self._model(self._batch).square().mean().backward()
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        took_s = self._now_s() - middle_s
+        self.times_s.append(took_s)
+        return took_s if self._cuda else took_s / (middle_s - began_s)
+
+    def usual(self, count: int = 40) -> float:
+        """Return the median of some steps."""
+        return statistics.median(self.step() for _ in range(count))
+
+
+def measure(name: str) -> None:
+    training = _Training(name)
     notes = sys.modules["_teho_probe"].NOTES
-    folder = Path(os.environ["TEHO_PROBE"])
-    plan = {"first": None, "last": None, "count": None, "window_s": None, "after_s": 0, "with": [],
-            "ranks": "one", "most_s": 60, "most_bytes": 1 << 29}  # fmt: skip
-    plans = notes.plans
-    steps(60)
-    # Outside of the window.
-    far = {**plan, "id": "far", "first": 10**9, "last": 10**9}
-    from _teho_probe.profiling import Profiling  # type: ignore[import-not-found] # from the path of the probe
-
-    waiting = Profiling(str(folder), notes, json.dumps(far))
-    blocks: dict[str, list[float]] = {"waiting": [], "none": [], "again": []}
-    order = [*blocks] * 12
-    random.Random(1).shuffle(order)
-    for block in order:
-        plans._profiling = waiting if block == "waiting" else None
-        blocks[block].append(statistics.median(steps(40)))
-    per_step_s = {}
-    for block in ("waiting", "none"):
-        plans._profiling = waiting if block == "waiting" else None
-        per_step_s[block] = min(_steps_only_s(notes) for _ in range(9))
-    plans._profiling = None
-    median = {block: statistics.median(found) for block, found in blocks.items()}
-    # The same blocks as below, but without a window: what the order of the blocks alone changes.
+    training.usual(60)
+    answer = _outside(training, notes)
+    # The same blocks as around the windows, but without one: what the order alone changes.
     control: dict[str, list[float]] = {"before": [], "after": []}
     for _ in range(_WINDOWS):
-        control["before"].append(statistics.median(steps(40)))
-        steps(20)
-        control["after"].append(statistics.median(steps(40)))
-    base_s = statistics.median([*control["before"], *control["after"]])
-    # In the windows: the first start of the profiler is slower.
-    found: dict[str, list[float]] = {"in": [], "after": [], "wait": []}
-    for number in range(_WINDOWS):
-        before_s = statistics.median(steps(40))
-        text = json.dumps({**plan, "id": f"w{number}", "count": 5})
-        plans._profiling = Profiling(str(folder), notes, text)
-        taken = steps(20)
-        # The plan begins with the first step: two steps later, the profiler records.
-        found["in"].append(statistics.median(taken[2:7]) / before_s)
-        use = next(one for one in notes._profiled if one["profile"] == f"w{number}")
-        found["wait"].append(use["stop_s"] + use["save_s"])
-        found["after"].append(statistics.median(steps(40)) / base_s)
-    usual_s = median["none"]
-    print(json.dumps({
-        "a step, ms": 1e3 * usual_s,
+        control["before"].append(training.usual())
+        training.usual(20)
+        control["after"].append(training.usual())
+    base = statistics.median([*control["before"], *control["after"]])
+    change = statistics.median(control["after"]) / statistics.median(control["before"]) - 1
+    answer |= {"the same without a window, %": 100 * change, **_windows(training, notes, base)}
+    print(json.dumps(answer))
+
+
+def _plan(notes: Any, name: str, **changes: object) -> Any:
+    """Return what the probe makes of a plan of the profiler."""
+    from _teho_probe.profiling import Profiling
+
+    plan: dict[str, object] = {
+        "first": None, "last": None, "count": None, "window_s": None, "after_s": 0, "with": [],
+        "ranks": "one", "most_s": 60, "most_bytes": 1 << 29,
+    }  # fmt: skip
+    text = json.dumps({**plan, "id": name, **changes})
+    return Profiling(os.environ["TEHO_PROBE"], notes, text)
+
+
+def _outside(training: _Training, notes: Any) -> dict[str, float]:
+    """Measure steps that wait for their window, and steps without a plan, in turns."""
+    plans = notes.plans
+    waiting = _plan(notes, "far", first=10**9, last=10**9)
+    kinds = ["waiting", "none", "again"]
+    found: dict[str, list[float]] = {kind: [] for kind in kinds}
+    drawn = random.Random(1)
+    training.times_s.clear()
+    for _ in range(_TURNS):
+        for kind in drawn.sample(kinds, len(kinds)):
+            plans._profiling = waiting if kind == "waiting" else None
+            found[kind].append(training.step())
+    per_step_s = {}
+    for kind in ("waiting", "none"):
+        plans._profiling = waiting if kind == "waiting" else None
+        per_step_s[kind] = min(_steps_only_s(notes) for _ in range(9))
+    plans._profiling = None
+
+    def slower_percent(kind: str) -> float:
+        pairs = zip(found[kind], found["none"], strict=True)
+        return 100 * (statistics.median(one / other for one, other in pairs) - 1)
+
+    return {
+        "a step, ms": 1e3 * statistics.median(training.times_s),
         "the probe's work for a step, µs": 1e6 * per_step_s["none"],
         "the same with a plan, µs": 1e6 * per_step_s["waiting"],
-        "outside of the window, %": 100 * (median["waiting"] / usual_s - 1),
-        "the same without a plan, again, %": 100 * (median["again"] / usual_s - 1),
+        "outside of the window, %": slower_percent("waiting"),
+        "the same without a plan, again, %": slower_percent("again"),
+    }
+
+
+def _windows(training: _Training, notes: Any, base: float) -> dict[str, float]:
+    """Measure the steps in some windows, and after each of them.
+
+    Args:
+        training: the training.
+        notes: of the probe.
+        base: the usual time of a step before the first window.
+    """
+    found: dict[str, list[float]] = {"in": [], "after": [], "wait": []}
+    for number in range(_WINDOWS):
+        before = training.usual()
+        notes.plans._profiling = _plan(notes, f"w{number}", count=5)
+        taken = [training.step() for _ in range(20)]
+        # The plan begins with the first step: two steps later, the profiler records.
+        found["in"].append(statistics.median(taken[2:7]) / before)
+        use = next(one for one in notes._profiled if one["profile"] == f"w{number}")
+        found["wait"].append(use["stop_s"] + use["save_s"])
+        found["after"].append(training.usual() / base)
+    return {
         "after the window, %": 100 * (statistics.median(found["after"]) - 1),
         "after the fastest window, %": 100 * (min(found["after"]) - 1),
         "after the slowest window, %": 100 * (max(found["after"]) - 1),
-        "the same without a window, %": 100
-        * (statistics.median(control["after"]) / statistics.median(control["before"]) - 1),
         "a step in the window, times": statistics.median(found["in"]),
         "stop and write, ms": 1e3 * statistics.median(found["wait"]),
-    }))  # fmt: skip
+    }
 
 
 def _steps_only_s(notes: Any) -> float:

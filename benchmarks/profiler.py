@@ -5,9 +5,11 @@ exactly the steps that `--steps` names, each as often as the loop makes it. The 
 `benchmarks/profile_loops.py`: PyTorch, Lightning, Transformers, several optimizers, accumulated
 gradients, evaluation between the steps. One of the loops has no optimizer, and calls `teho.step()`.
 Without this call, Teho cannot count the steps of such a loop, and says so: the next row.
-*Slower before the window*: a program that waits for its window, and the same program without a
-plan, in turns. *Slower after the window*: the steps after each of six windows, compared with the
-steps before the first window, and the same blocks of steps without a window. Times are CPU times.
+*Slower before the window*: a step that waits for its window, and a step without a plan, in turns.
+*Slower after the window*: the steps after each of six windows, compared with the steps before the
+first window, and the same blocks of steps without a window. Times are CPU times, and without a GPU
+each is divided by the time of a fixed loop beside it, because the speed of a core of a virtual
+machine changes.
 *A step in the window* is divided by a step before the window. *Stop and write* is the time that
 the program waits for once, after the window. *Trace of 5 steps* is the file in the recording; the
 model with many kernels has 48 layers.
