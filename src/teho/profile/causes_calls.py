@@ -11,7 +11,6 @@ from teho.profile.causes_find import Found, Pattern, Places, Traced, most_of
 from teho.profile.device import SYNCHRONISING, base_name
 from teho.profile.launches import around
 from teho.profile.load import Thread, Track
-from teho.profile.phases import optimizer_spans
 from teho.profile.spans import (
     Span,
     Spans,
@@ -204,7 +203,7 @@ def in_optimizers(traced: Traced, pattern: Pattern) -> Found | None:
         for start, number in zip(traced.work.starts, traced.work.correlations, strict=True)
         if (launch := traced.launched.get(number))
     )
-    updating = union(*optimizer_spans(traced.loaded).values())
+    updating = union(*traced.cpu.optimizers.values())
     spans = intersection(traced.line.idle.get("launch", []), updating)
     return Found(spans, launched, names=(name,))
 

@@ -10,6 +10,7 @@ from teho.profile.categories import category_of
 from teho.profile.compiling import Compiled, compiled_of
 from teho.profile.launches import Launch
 from teho.profile.load import Loaded, Thread, Work
+from teho.profile.phases import optimizer_spans
 from teho.profile.spans import (
     Span,
     Spans,
@@ -86,7 +87,7 @@ class Timeline(NamedTuple):
 
 
 class Cpu(NamedTuple):
-    """What the CPU waited for, and when."""
+    """What the CPU did or waited for, and when."""
 
     main: Thread | None
     """The thread of the steps, or else the thread with the most operators."""
@@ -98,16 +99,19 @@ class Cpu(NamedTuple):
     """What XLA or `torch.compile` compiled, in any thread."""
     waits: dict[Thread, Spans]
     """Each thread was in a call that waits for the device."""
+    optimizers: dict[Thread, Spans]
+    """Each thread updated the parameters."""
 
 
 def cpu_of(loaded: Loaded) -> Cpu:
-    """Return what the CPU waited for."""
+    """Return what the CPU did or waited for."""
     return Cpu(
         _main_thread(loaded),
         union((mark.start, mark.end) for mark in loaded.marks if mark.name.startswith(_DATA)),
         union((mark.start, mark.end) for mark in loaded.marks if is_cpu_collective(mark.name)),
         compiled_of(loaded),
         _synchronising(loaded),
+        optimizer_spans(loaded),
     )
 
 

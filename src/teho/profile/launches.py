@@ -12,8 +12,7 @@ from typing import NamedTuple
 from teho.model.trace import Operator
 from teho.patterns import lazy_pattern
 from teho.profile.load import Loaded, Thread, Track
-from teho.profile.phases import optimizer_spans
-from teho.profile.spans import is_inside
+from teho.profile.spans import Spans, is_inside
 
 __all__ = ["Launch", "Lines", "around", "launches", "operators"]
 
@@ -46,12 +45,13 @@ class Launch(NamedTuple):
     """Place of this operator among the operators of its thread; -1: none."""
 
 
-def launches(loaded: Loaded, lines: Lines | None = None) -> dict[int, Launch]:
+def launches(loaded: Loaded, lines: Lines, optimizers: Mapping[Thread, Spans]) -> dict[int, Launch]:
     """Return the launch of each correlation number of work on a device.
 
     Args:
         loaded: the trace.
-        lines: of the same trace, if they are known already.
+        lines: of the same trace.
+        optimizers: when each thread updated the parameters.
     """
     calls = loaded.calls
     by_thread: defaultdict[Thread, list[tuple[int, int]]] = defaultdict(list)
@@ -62,8 +62,6 @@ def launches(loaded: Loaded, lines: Lines | None = None) -> dict[int, Launch]:
                 thread = loaded.threads[calls.threads[place]]
                 by_thread[thread].append((calls.starts[place], correlation))
     found = {}
-    lines = lines or Lines(loaded)
-    optimizers = optimizer_spans(loaded)
     for thread, starts in by_thread.items():
         starts.sort()
         track, updating = loaded.operators.get(thread, Track()), optimizers.get(thread, [])

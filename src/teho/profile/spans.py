@@ -89,12 +89,16 @@ def clipped(spans: Spans, start: int, end: int) -> Spans:
     if spans[first][1] <= start:
         first += 1
     last = bisect_left(spans, (end,), lo=first)
-    return [(max(begin, start), min(finish, end)) for begin, finish in spans[first:last]]
+    inside = spans[first:last]
+    if inside:
+        inside[0] = (max(inside[0][0], start), inside[0][1])
+        inside[-1] = (inside[-1][0], min(inside[-1][1], end))
+    return inside
 
 
 def length(spans: Iterable[Span]) -> int:
     """Return the total time of spans that do not overlap."""
-    return sum(end - start for start, end in spans)
+    return sum([end - start for start, end in spans])
 
 
 def is_inside(spans: Spans, moment: int) -> bool:

@@ -123,10 +123,10 @@ def _read(path: Path) -> _Read:
     peaks = peaks_of(loaded, windows)
     phases = Phases(loaded) if peaks else None
     user_lines = Lines(loaded, moments_of(loaded, peaks))
-    launched = launches(loaded, user_lines)
+    cpu = cpu_of(loaded)
+    launched = launches(loaded, user_lines, cpu.optimizers)
     whole = (windows[0][1], windows[-1][2])
     delay = shortest_delay(loaded, launched)
-    cpu = cpu_of(loaded)
     lines = {
         device: timeline(loaded, work, cpu, launched, whole, delay)
         for device, work in sorted(loaded.work.items())
