@@ -10,7 +10,7 @@ from teho.patterns import lazy_pattern
 from teho.profile.causes_find import Found, Pattern, Places, Traced, most_of
 from teho.profile.device import SYNCHRONISING, base_name
 from teho.profile.launches import around
-from teho.profile.load import Thread, Track
+from teho.profile.load import Thread
 from teho.profile.spans import (
     Span,
     Spans,
@@ -21,6 +21,7 @@ from teho.profile.spans import (
     subtracted,
     union,
 )
+from teho.profile.tracks import Track
 
 __all__ = [
     "in_calls",

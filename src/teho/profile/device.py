@@ -9,7 +9,7 @@ from teho.model.trace import Idle, Parts
 from teho.profile.categories import category_of
 from teho.profile.compiling import Compiled, compiled_of
 from teho.profile.launches import Launch
-from teho.profile.load import Loaded, Thread, Work
+from teho.profile.load import Loaded, Thread
 from teho.profile.phases import optimizer_spans
 from teho.profile.spans import (
     Span,
@@ -21,6 +21,7 @@ from teho.profile.spans import (
     subtracted,
     union,
 )
+from teho.profile.tracks import Work
 
 __all__ = [
     "SYNCHRONISING",

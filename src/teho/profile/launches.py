@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from teho.model.trace import Operator
 from teho.patterns import lazy_pattern
-from teho.profile.load import Loaded, Thread, Track
+from teho.profile.load import Loaded, Thread
 from teho.profile.spans import Spans, is_inside
+from teho.profile.tracks import Track
 
 __all__ = ["Launch", "Lines", "around", "launches", "operators"]
 

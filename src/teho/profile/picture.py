@@ -10,12 +10,13 @@ from teho.model.trace import Band, Category, Lane, Pause, StepPicture
 from teho.profile.device import Cpu, Timeline
 from teho.profile.judge import IDLE_WORDS
 from teho.profile.launches import Launch
-from teho.profile.load import Loaded, Work
+from teho.profile.load import Loaded
 from teho.profile.memory import Peak
 from teho.profile.memory_picture import memory_picture
 from teho.profile.phases import Phases
 from teho.profile.ranks import Windows
 from teho.profile.spans import Span, Spans, clipped, length, subtracted, union
+from teho.profile.tracks import Work
 
 __all__ = ["picture_of"]
 

@@ -29,12 +29,13 @@ from teho.profile.device import Timeline, cpu_of, shortest_delay, timeline
 from teho.profile.efficiency import efficiencies_of
 from teho.profile.judge import judged, shown_trace
 from teho.profile.launches import Launch, Lines, launches, operators
-from teho.profile.load import Loaded, Work, load
+from teho.profile.load import Loaded, load
 from teho.profile.memory import memory_of, moments_of, peaks_of
 from teho.profile.phases import Phases
 from teho.profile.picture import picture_of
 from teho.profile.ranks import Collectives, Windows, collectives_of, rank_waits
 from teho.profile.spans import Span, clipped, length, subtracted
+from teho.profile.tracks import Work
 from teho.profile.xspace import is_xspace, load_xspace
 
 __all__ = ["read_trace", "read_traces", "trace_files"]
