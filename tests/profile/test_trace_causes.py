@@ -14,8 +14,9 @@ from teho.model.finding import Certainty
 from teho.model.trace import Cause
 from teho.profile.causes import rows
 from teho.profile.compiling import compiled_of
-from teho.profile.load import Loaded, Operators
+from teho.profile.load import Loaded
 from teho.profile.summary import read_trace, read_traces
+from teho.profile.tracks import Operators
 from teho.profile.xplane import write_xspace
 
 Events = list[dict[str, Any]]

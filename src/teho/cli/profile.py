@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,7 @@ def _explain(files: tuple[Path, ...], output: Output, to: Path | None) -> None:
     from teho.show.build.profile import profile_document
 
     say_if_large(files)
+    gc.disable()  # a trace has millions of objects, and most of them are needed or gone at once
     with hint_if_slow("reading the traces…"):
         profiled = read_traces(files)
         commands = tuple(copy_traces(files, to)) if to else ()

@@ -10,9 +10,18 @@ from teho.patterns import lazy_pattern
 from teho.profile.causes_find import Found, Pattern, Places, Traced, most_of
 from teho.profile.device import SYNCHRONISING, base_name
 from teho.profile.launches import around
-from teho.profile.load import Thread, Track
-from teho.profile.phases import optimizer_spans
-from teho.profile.spans import Span, Spans, intersection, is_inside, length, subtracted, union
+from teho.profile.load import Thread
+from teho.profile.spans import (
+    Span,
+    Spans,
+    intersection,
+    is_inside,
+    last_begun,
+    length,
+    subtracted,
+    union,
+)
+from teho.profile.tracks import Track
 
 __all__ = [
     "in_calls",
@@ -115,12 +124,11 @@ def in_operators(traced: Traced, pattern: Pattern) -> Found | None:
     count = 0
     for thread, track in loaded.operators.items() if meant else ():
         outermost: Spans = []
-        for place in track.outermost_first():
-            start, end = track.starts[place], track.ends[place]
+        for _, start, end, name in track.outermost_first() if meant & set(track.names) else ():
             is_inner = bool(outermost) and start < outermost[-1][1]
-            if track.names[place] in meant and traced.has(start) and not is_inner:
+            if name in meant and traced.has(start) and not is_inner:
                 outermost.append((start, end))
-                by.operators[loaded.names[track.names[place]]] += end - start
+                by.operators[loaded.names[name]] += end - start
         if outermost:
             spans[thread] = union(outermost)
             count += len(outermost)
@@ -177,14 +185,10 @@ def _followed(
         spans.sort()
     for gap in gaps:
         for thread in threads:
-            place = bisect_right(by_thread[thread], gap[0], key=_start) - 1
+            place = last_begun(by_thread[thread], gap[0])
             if place >= 0 and by_thread[thread][place][1] >= gap[0]:
                 yield gap, (thread, by_thread[thread][place])
                 break
-
-
-def _start(span: Span) -> int:
-    return span[0]
 
 
 def in_optimizers(traced: Traced, pattern: Pattern) -> Found | None:
@@ -200,7 +204,7 @@ def in_optimizers(traced: Traced, pattern: Pattern) -> Found | None:
         for start, number in zip(traced.work.starts, traced.work.correlations, strict=True)
         if (launch := traced.launched.get(number))
     )
-    updating = union(*optimizer_spans(traced.loaded).values())
+    updating = union(*traced.cpu.optimizers.values())
     spans = intersection(traced.line.idle.get("launch", []), updating)
     return Found(spans, launched, names=(name,))
 
@@ -235,12 +239,7 @@ def in_other_code(traced: Traced, _: Pattern) -> Found | None:
     waiting = traced.line.idle.get("launch", [])
     long = [gap for gap in waiting if gap[1] - gap[0] >= _OTHER_CODE_NS and traced.has(gap[0])]
     tracks = [*traced.loaded.operators.values(), traced.loaded.calls] if long else []
-    active = union(
-        *(
-            (span for span in zip(track.starts, track.ends, strict=True) if _touches(long, span))
-            for track in tracks
-        )
-    )
+    active = union(*(_touching(track, long) for track in tracks))
     spans = [span for span in subtracted(long, active) if span[1] - span[0] >= _OTHER_CODE_NS]
     if not spans or traced.cpu.main is None:
         return None
@@ -256,12 +255,14 @@ def in_one_line(traced: Traced, _: Pattern) -> Found | None:
     """Return the idle time before the kernels that one line of the program launches."""
     work = traced.work
     gaps = traced.line.idle.get("launch", []) if traced.line and traced.loaded.frames else []
-    order = sorted(range(len(work.starts)), key=work.starts.__getitem__) if gaps else []
+    coming = sorted(zip(work.starts, range(len(work.starts)), strict=True)) if gaps else []
     spans: defaultdict[str, Spans] = defaultdict(list)
     for gap in gaps:
-        place = bisect_left(order, gap[1], key=work.starts.__getitem__)
+        place = bisect_left(coming, (gap[1],))
         following = (
-            traced.launched.get(work.correlations[order[place]]) if place < len(order) else None
+            traced.launched.get(work.correlations[coming[place][1]])
+            if place < len(coming)
+            else None
         )
         if following and not following.is_optimizer and gap[1] - gap[0] < _OTHER_CODE_NS:
             spans[following.line].append(gap)
@@ -277,10 +278,14 @@ def in_one_line(traced: Traced, _: Pattern) -> Found | None:
     return Found(union(spans[line]), launched, line=line)
 
 
-def _touches(spans: Spans, span: Span) -> bool:
-    """Return whether a span has time in common with any of the spans."""
-    place = bisect_right(spans, span[1], key=_start) - 1
-    return place >= 0 and spans[place][1] > span[0]
+def _touching(track: Track, spans: Spans) -> list[Span]:
+    """Return the times of the outermost events that may have time in common with the spans."""
+    starts, ends = [start for start, _ in spans], [end for _, end in spans]
+    return [
+        event
+        for event in track.outermost()
+        if bisect_right(starts, event[1]) > bisect_right(ends, event[0])
+    ]
 
 
 def in_compilations(traced: Traced, _: Pattern) -> Found | None:

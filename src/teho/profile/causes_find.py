@@ -15,9 +15,10 @@ from teho.model.trace import Category
 from teho.profile.categories import uses_tensor_cores
 from teho.profile.device import Cpu, Timeline
 from teho.profile.launches import Launch, Lines
-from teho.profile.load import Loaded, Work
+from teho.profile.load import Loaded
 from teho.profile.ranks import Windows
 from teho.profile.spans import Span, Spans, clipped, length, subtracted, union
+from teho.profile.tracks import Work
 
 __all__ = ["Found", "Pattern", "Places", "Traced", "in_copies", "in_kernels", "in_small", "most_of"]
 

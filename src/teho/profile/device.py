@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -10,8 +9,19 @@ from teho.model.trace import Idle, Parts
 from teho.profile.categories import category_of
 from teho.profile.compiling import Compiled, compiled_of
 from teho.profile.launches import Launch
-from teho.profile.load import Loaded, Thread, Work
-from teho.profile.spans import Span, Spans, clipped, intersection, length, subtracted, union
+from teho.profile.load import Loaded, Thread
+from teho.profile.phases import optimizer_spans
+from teho.profile.spans import (
+    Span,
+    Spans,
+    clipped,
+    intersection,
+    last_begun,
+    length,
+    subtracted,
+    union,
+)
+from teho.profile.tracks import Work
 
 __all__ = [
     "SYNCHRONISING",
@@ -78,7 +88,7 @@ class Timeline(NamedTuple):
 
 
 class Cpu(NamedTuple):
-    """What the CPU waited for, and when."""
+    """What the CPU did or waited for, and when."""
 
     main: Thread | None
     """The thread of the steps, or else the thread with the most operators."""
@@ -90,16 +100,19 @@ class Cpu(NamedTuple):
     """What XLA or `torch.compile` compiled, in any thread."""
     waits: dict[Thread, Spans]
     """Each thread was in a call that waits for the device."""
+    optimizers: dict[Thread, Spans]
+    """Each thread updated the parameters."""
 
 
 def cpu_of(loaded: Loaded) -> Cpu:
-    """Return what the CPU waited for."""
+    """Return what the CPU did or waited for."""
     return Cpu(
         _main_thread(loaded),
         union((mark.start, mark.end) for mark in loaded.marks if mark.name.startswith(_DATA)),
         union((mark.start, mark.end) for mark in loaded.marks if is_cpu_collective(mark.name)),
         compiled_of(loaded),
         _synchronising(loaded),
+        optimizer_spans(loaded),
     )
 
 
@@ -161,6 +174,9 @@ class _Gaps:
         self._launched = launched
         self._delay = delay
         self._found: dict[str, Spans] = defaultdict(list)
+        self._waited: dict[str, Spans] = {"sync": [], "launch": []}
+        """Gaps in which the device waited for the CPU, in order, by the reason of the time that has
+        no other reason."""
 
     def walk(self, work: Work, window: Span) -> list[bool]:
         """Walk over all work by start; return for each whether the device was waiting for it."""
@@ -174,11 +190,13 @@ class _Gaps:
                 self._add((free, start), launch, is_bound=are_bound[place])
             free = max(free, work.ends[place])
         if free < window[1]:
-            self._split((free, window[1]), self._cpu.main)
+            self._wait((free, window[1]), self._cpu.main)
         return are_bound
 
     def by_reason(self) -> dict[str, Spans]:
         """Return the gaps by reason."""
+        for reason, spans in self._waited.items():
+            self._split(reason, spans)
         return {reason: union(spans) for reason, spans in self._found.items()}
 
     def _add(self, gap: Span, launch: Launch | None, *, is_bound: bool) -> None:
@@ -187,22 +205,33 @@ class _Gaps:
         elif not is_bound:
             self._found["queued"].append(gap)
         else:
-            self._split(gap, launch.thread)
+            self._wait(gap, launch.thread)
 
-    def _split(self, gap: Span, thread: Thread | None) -> None:
-        """Split a gap in which the device waited for the CPU."""
-        rest: Spans = [gap]
+    def _wait(self, gap: Span, thread: Thread | None) -> None:
+        """Add a gap in which the device waited for the CPU."""
+        is_after_sync = self._is_after_sync(thread, gap[0]) or (
+            thread != self._cpu.main and self._is_after_sync(self._cpu.main, gap[0])
+        )
+        self._waited["sync" if is_after_sync else "launch"].append(gap)
+
+    def _is_after_sync(self, thread: Thread | None, moment: int) -> bool:
+        """Return whether a thread was in a call that waits for the device, or just after it."""
+        spans = self._cpu.waits.get(thread, _NO_SPANS) if thread else _NO_SPANS
+        place = last_begun(spans, moment)
+        return place >= 0 and moment <= spans[place][1]
+
+    def _split(self, remaining: str, gaps: Spans) -> None:
+        """Split gaps by what the CPU did; the rest of them has the remaining reason."""
+        rest = gaps
         for reason, spans in (
             ("data", self._cpu.data),
             ("collective", self._cpu.collectives),
             ("compile", self._cpu.compiled.spans),
         ):
-            part = intersection(rest, clipped(spans, *gap))
+            part = intersection(rest, spans)
             self._found[reason] += part
             rest = subtracted(rest, part)
-        waits = [self._cpu.waits.get(one, _NO_SPANS) for one in (thread, self._cpu.main) if one]
-        is_after_sync = any(_contains(spans, gap[0]) for spans in waits)
-        self._found["sync" if is_after_sync else "launch"] += rest
+        self._found[remaining] += rest
 
 
 def _main_thread(loaded: Loaded) -> Thread | None:
@@ -230,9 +259,3 @@ def _synchronising(loaded: Loaded) -> dict[Thread, Spans]:
 def base_name(name: str) -> str:
     """Return the name of a runtime call without the version: `cudaMemcpy_v3020`."""
     return name.partition("_v")[0]
-
-
-def _contains(spans: Spans, moment: int) -> bool:
-    """Return whether a span began before a moment and ends after it."""
-    place = bisect_right(spans, moment, key=lambda span: span[0]) - 1
-    return place >= 0 and moment <= spans[place][1]

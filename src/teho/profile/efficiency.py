@@ -18,7 +18,8 @@ from teho.model.device import Device
 from teho.model.trace import Category, Efficiency
 from teho.profile.categories import uses_tensor_cores
 from teho.profile.launches import Launch
-from teho.profile.load import Inputs, Loaded, Thread
+from teho.profile.load import Loaded, Thread
+from teho.profile.tracks import Inputs
 
 __all__ = ["efficiencies_of"]
 

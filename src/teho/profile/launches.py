@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from teho.model.trace import Operator
 from teho.patterns import lazy_pattern
-from teho.profile.load import Loaded, Thread, Track
-from teho.profile.phases import optimizer_spans
-from teho.profile.spans import is_inside
+from teho.profile.load import Loaded, Thread
+from teho.profile.spans import Spans, is_inside
+from teho.profile.tracks import Track
 
 __all__ = ["Launch", "Lines", "around", "launches", "operators"]
 
 _NS = 1e9
+_NO_EVENT = (-1, math.inf, 0, -1)
+"""What follows the last event: it never begins."""
 _LIBRARIES = frozenset(
     {
         "accelerate", "apex", "datasets", "deepspeed", "flash_attn", "lightning", "numpy",
@@ -43,12 +46,13 @@ class Launch(NamedTuple):
     """Place of this operator among the operators of its thread; -1: none."""
 
 
-def launches(loaded: Loaded, lines: Lines | None = None) -> dict[int, Launch]:
+def launches(loaded: Loaded, lines: Lines, optimizers: Mapping[Thread, Spans]) -> dict[int, Launch]:
     """Return the launch of each correlation number of work on a device.
 
     Args:
         loaded: the trace.
-        lines: of the same trace, if they are known already.
+        lines: of the same trace.
+        optimizers: when each thread updated the parameters.
     """
     calls = loaded.calls
     by_thread: defaultdict[Thread, list[tuple[int, int]]] = defaultdict(list)
@@ -59,22 +63,20 @@ def launches(loaded: Loaded, lines: Lines | None = None) -> dict[int, Launch]:
                 thread = loaded.threads[calls.threads[place]]
                 by_thread[thread].append((calls.starts[place], correlation))
     found = {}
-    lines = lines or Lines(loaded)
-    optimizers = optimizer_spans(loaded)
     for thread, starts in by_thread.items():
         starts.sort()
-        stacks = around(loaded.operators.get(thread, Track()), [start for start, _ in starts])
+        track, updating = loaded.operators.get(thread, Track()), optimizers.get(thread, [])
+        stacks = around(track, [start for start, _ in starts])
         for (start, correlation), stack in zip(starts, stacks, strict=True):
             place = calls.places[correlation]
             innermost = stack[-1] if stack else None
-            track = loaded.operators.get(thread)
             found[correlation] = Launch(
                 thread,
                 start,
                 calls.ends[place],
-                loaded.names[track.names[innermost]] if track and innermost is not None else "",
+                "" if innermost is None else loaded.names[track.names[innermost]],
                 lines.at(thread, start, stack),
-                is_inside(optimizers.get(thread, []), start),
+                is_inside(updating, start),
                 -1 if innermost is None else innermost,
             )
     return found
@@ -82,18 +84,16 @@ def launches(loaded: Loaded, lines: Lines | None = None) -> dict[int, Launch]:
 
 def operators(loaded: Loaded) -> list[Operator]:
     """Return all operators on the CPU, by the time without the operators that they call."""
-    counts: defaultdict[int, int] = defaultdict(int)
-    totals: defaultdict[int, int] = defaultdict(int)
-    inner: defaultdict[int, int] = defaultdict(int)
+    counts: Counter[int] = Counter()
+    totals = [0] * len(loaded.names)
+    inner = [0] * len(loaded.names)
     for track in loaded.operators.values():
-        starts, ends, names = track.starts, track.ends, track.names
+        counts.update(track.names)
         stack: list[tuple[int, int]] = []  # the ends and names of the operators around
-        for place in track.outermost_first():
-            start, end, name = starts[place], ends[place], names[place]
+        for _, start, end, name in track.outermost_first():
+            totals[name] += end - start
             while stack and stack[-1][0] <= start:
                 stack.pop()
-            counts[name] += 1
-            totals[name] += end - start
             if stack:
                 end_around, name_around = stack[-1]
                 inner[name_around] += min(end, end_around) - start
@@ -117,18 +117,17 @@ def around(track: Track, moments: Iterable[int]) -> Iterator[list[int]]:
         track: events of one thread, which enclose each other or do not overlap.
         moments: in order.
     """
-    starts, ends = track.starts, track.ends
-    coming = iter(track.outermost_first())
-    place = next(coming, None)
+    ends = track.ends
+    coming = track.outermost_first()
+    place, start, end, _ = next(coming, _NO_EVENT)
     stack: list[int] = []
     for moment in moments:
-        while place is not None and (start := starts[place]) <= moment:
-            while stack and ends[stack[-1]] <= start:
-                stack.pop()
-            stack.append(place)
-            place = next(coming, None)
         while stack and ends[stack[-1]] <= moment:
             stack.pop()
+        while start <= moment:
+            if end > moment:
+                stack.append(place)
+            place, start, end, _ = next(coming, _NO_EVENT)
         yield stack
 
 
@@ -144,9 +143,10 @@ class Lines:
         self, loaded: Loaded, moments: Mapping[Thread, Iterable[int]] | None = None
     ) -> None:
         self._loaded = loaded
-        self._are_own: dict[int, bool] = {}
-        self._known: dict[tuple[Thread, int], str] = {}
-        self._forward = dict(loaded.forward)
+        self._own: dict[int, str] = {}
+        """The line of each Python function by the number of its name; empty: not of the user's."""
+        self._known: defaultdict[Thread, dict[int, str]] = defaultdict(dict)
+        self._forward: defaultdict[Thread, dict[int, tuple[Thread, int]]] = defaultdict(dict)
         """Thread and start of a forward operator, by thread and start of its backward operator, and
         of the outermost operator around this one, which also sums gradients."""
         wanted: defaultdict[Thread, set[int]] = defaultdict(set)
@@ -166,21 +166,17 @@ class Lines:
         for thread, starts in wanted.items():
             track = loaded.frames.get(thread)
             if track is not None:
-                ordered = sorted(starts)
-                for moment, stack in zip(ordered, around(track, ordered), strict=True):
-                    self._known[thread, moment] = self._own(track, stack)
+                self._known[thread] = self._lines_at(track, sorted(starts))
 
     def _add_outermost(self) -> None:
-        starts: defaultdict[Thread, list[int]] = defaultdict(list)
-        for thread, start in self._loaded.forward:
-            starts[thread].append(start)
-        for thread, moments in starts.items():
+        for (thread, start), begin in self._loaded.forward.items():
+            self._forward[thread][start] = begin
+        for thread, begins in self._forward.items():
             track = self._loaded.operators.get(thread, Track())
-            moments.sort()
+            moments = sorted(begins)
             for moment, stack in zip(moments, around(track, moments), strict=True):
                 if stack:
-                    begin = self._loaded.forward[thread, moment]
-                    self._forward.setdefault((thread, track.starts[stack[0]]), begin)
+                    begins.setdefault(track.starts[stack[0]], begins[moment])
 
     def at(self, thread: Thread, moment: int, operators_around: list[int]) -> str:
         """Return the line at a moment; for a backward operator, the line of its forward operator.
@@ -190,40 +186,41 @@ class Lines:
             moment: of the launch or the allocation.
             operators_around: places of the operators around it.
         """
-        if not self._known:
-            return ""
-        track = self._loaded.operators.get(thread)
-        for place in reversed(operators_around) if track else ():
-            begin = self._forward.get((thread, track.starts[place])) if track else None
-            if begin is not None:
-                return self._known.get(begin, "")
-        return self._known.get((thread, moment), "")
+        begins = self._forward.get(thread)
+        if begins and operators_around:
+            starts = self._loaded.operators[thread].starts
+            for place in reversed(operators_around):
+                if begin := begins.get(starts[place]):
+                    thread, moment = begin
+                    break
+        return self._known[thread].get(moment, "") if thread in self._known else ""
 
     def at_moments(self, thread: Thread, moments: Iterable[int]) -> dict[int, str]:
         """Return the line that a thread was in at each moment; a moment without one is left out."""
         track = self._loaded.frames.get(thread)
         if track is None:
             return {}
-        ordered = sorted(set(moments))
-        stacks = zip(ordered, around(track, ordered), strict=True)
-        lines = {moment: self._own(track, stack) for moment, stack in stacks}
+        lines = self._lines_at(track, sorted(set(moments)))
         return {moment: line for moment, line in lines.items() if line}
 
-    def _own(self, track: Track, stack: list[int]) -> str:
-        for place in reversed(stack):
-            name = track.names[place]
-            if name not in self._are_own:
-                self._are_own[name] = _is_own(self._loaded.names[name])
-            if self._are_own[name]:
-                return _FRAME.sub(r"\g<file>:\g<line> \g<function>", self._loaded.names[name])
-        return ""
+    def _lines_at(self, track: Track, moments: list[int]) -> dict[int, str]:
+        """Return the line at each of the sorted moments; empty: unknown."""
+        for name in set(track.names) - self._own.keys():
+            self._own[name] = _own_line(self._loaded.names[name])
+        own = [self._own[name] for name in track.names]
+        return {
+            moment: next((line for place in reversed(stack) if (line := own[place])), "")
+            for moment, stack in zip(moments, around(track, moments), strict=True)
+        }
 
 
-def _is_own(frame: str) -> bool:
-    """Return whether a Python function belongs to the user's program."""
+def _own_line(frame: str) -> str:
+    """Return the line of a Python function of the user's program; empty: it belongs to others."""
     match = _FRAME.fullmatch(frame)
     if match is None or "<" in match["file"] or "-packages/" in match["file"]:
-        return False
+        return ""
     parts = match["file"].removesuffix(".py").strip("/").split("/")
     is_standard = not match["file"].startswith("/") and parts[0] in sys.stdlib_module_names
-    return not is_standard and not _LIBRARIES & set(parts)
+    if is_standard or _LIBRARIES & set(parts):
+        return ""
+    return f"{match['file']}:{match['line']} {match['function']}"

@@ -1,49 +1,25 @@
-"""The events of one trace as columns: small enough for files of hundreds of MB.
+"""All events of one trace, as columns: small enough for files of hundreds of MB.
 
 Times are in ns, as whole numbers. Kineto writes µs with at most three decimals.
 """
 
 from __future__ import annotations
 
-import operator
-from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from teho.profile.allocations import Allocations
 from teho.profile.stream import Event, EventStream, Number
+from teho.profile.tracks import Calls, Operators, Track, Work, times_of
 
-__all__ = [
-    "MATRIX_OPERATORS",
-    "Calls",
-    "Inputs",
-    "Loaded",
-    "Mark",
-    "Operators",
-    "Thread",
-    "Track",
-    "Work",
-    "load",
-]
+__all__ = ["Loaded", "Mark", "Thread", "load"]
 
 Thread = tuple[str, str]
 """Process and thread, as the trace names them."""
 _Key = tuple[str, str, Number, Number]
 
-MATRIX_OPERATORS = frozenset(
-    {
-        "aten::mm",
-        "aten::addmm",
-        "aten::bmm",
-        "aten::baddbmm",
-        "aten::cudnn_convolution",
-        "aten::miopen_convolution",
-        "aten::convolution_backward",
-    }
-)
-"""Operators whose arithmetic operations can be counted from the shapes of their inputs."""
 _KINDS = {
     "kernel": "work",
     "gpu_memcpy": "copy",
@@ -83,93 +59,6 @@ class Mark(NamedTuple):
     thread: Thread
     start: int
     end: int
-
-
-class Track:
-    """The events of one thread: operators, or Python functions."""
-
-    def __init__(self) -> None:
-        self.starts = array("q")
-        self.ends = array("q")
-        self.names = array("q")
-        self._order = array("q")
-
-    def add(self, start: int, end: int, name: int) -> None:
-        """Add an event."""
-        self.starts.append(start)
-        self.ends.append(end)
-        self.names.append(name)
-
-    def extend(self, events: Sequence[Event], numbers: Mapping[str, int]) -> None:
-        """Add events.
-
-        Raises:
-            ValueError, TypeError, OverflowError: a time of one of them is not a number that can be
-                read in this way. Then none is added.
-        """
-        # The checker is silenced: a time that is not a number raises what the docstring says.
-        starts = array("q", [round(event.ts * 1000) for event in events])  # type: ignore[operator,arg-type]
-        times = array("q", [round(event.dur * 1000) for event in events])  # type: ignore[operator,arg-type]
-        if min(times, default=0) < 0:
-            raise ValueError("a negative duration")
-        self.ends.extend(map(operator.add, starts, times))
-        self.starts.extend(starts)
-        self.names.extend([numbers[event.name] for event in events])
-
-    def outermost_first(self) -> Sequence[int]:
-        """Return the places of all events by start; of two with one start, the longer is first."""
-        if len(self._order) != len(self.starts):
-            # Two stable sorts by numbers are faster than one sort by pairs.
-            longest = sorted(range(len(self.starts)), key=self.ends.__getitem__, reverse=True)
-            self._order = array("q", sorted(longest, key=self.starts.__getitem__))
-        return self._order
-
-
-class Inputs(NamedTuple):
-    """The inputs of one call of an operator, as JSON."""
-
-    shapes: bytes
-    types: bytes
-    values: bytes
-
-
-class Operators(Track):
-    """The operators of one thread."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inputs: dict[int, Inputs] = {}
-        """By the place of an operator that multiplies matrices; empty without shapes."""
-
-    def extend(self, events: Sequence[Event], numbers: Mapping[str, int]) -> None:
-        """Add events, with the shapes of matrices."""
-        first = len(self.starts)
-        super().extend(events, numbers)
-        for place, event in enumerate(events, first):
-            if event.args is not None and event.args.shapes and event.name in MATRIX_OPERATORS:
-                self.inputs[place] = Inputs(
-                    bytes(event.args.shapes), bytes(event.args.types), bytes(event.args.values)
-                )
-
-
-class Calls(Track):
-    """Calls of the runtime or the driver by all threads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.threads = array("q")
-        self.places: dict[int, int] = {}
-        """Place of a call by its correlation number."""
-
-
-class Work(Track):
-    """Kernels, copies and fills of one device."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.correlations = array("q")
-        """-1: the event has none."""
-        self.are_copies = array("b")
 
 
 class Loaded:
@@ -226,10 +115,14 @@ class _Loader:
     def __init__(self, into: Loaded) -> None:
         self.into = into
         self.thread_numbers: dict[Thread, int] = {}
-        self.arrows: dict[str, list[tuple[Thread, int] | None]] = {}
-        """Start and end of each arrow from a forward operator to its backward operator."""
+        self.arrows: dict[str, dict[str, tuple[Thread, int]]] = {"s": {}, "f": {}}
+        """Starts and ends of arrows from a forward operator to its backward operator, by phase and
+        number."""
         self.pending: dict[_Key, _Pending] = {}
         """By phase, category, process and thread."""
+        # Calls of all threads keep their order, and so does the work of all streams.
+        self.pending_calls = _Pending(self._extend_calls, [])
+        self.pending_work = _Pending(self._extend_work, [])
 
     def add_all(self, batch: Sequence[Event]) -> None:
         """Add events; count those that cannot be read."""
@@ -256,10 +149,9 @@ class _Loader:
         except (ValueError, TypeError, OverflowError):
             self.into.unread += 1
 
-    def _wait(self, event: Event, extend: Callable[[Sequence[Event]], None] | None) -> None:
+    def _wait(self, event: Event, pending: _Pending) -> None:
         """Let the next events like this one wait for each other."""
-        key = (event.ph, event.cat, event.pid, event.tid)
-        self.pending.setdefault(key, _Pending(extend, []))
+        self.pending.setdefault((event.ph, event.cat, event.pid, event.tid), pending)
 
     def add(self, event: Event) -> None:
         """Add one event.
@@ -269,32 +161,35 @@ class _Loader:
         """
         if event.ph in {"s", "f"}:
             if event.cat == "fwdbwd":
-                ends = self.arrows.setdefault(str(event.id), [None, None])
-                ends[event.ph == "f"] = (_thread(event), _ns(event.ts))
+                thread, ends = _thread(event), self.arrows[event.ph]
+                ends[str(event.id)] = (thread, _ns(event.ts))
+                self._wait(event, _Pending(partial(_extend_arrows, ends, thread), []))
             else:
-                self._wait(event, None)
+                self._wait(event, _Pending(None, []))
             return
         if event.ph == "i" and event.cat == "cpu_instant_event":
             allocations = self.into.allocations.setdefault(_thread(event), Allocations())
             allocations.extend([event])
-            self._wait(event, allocations.extend)
+            self._wait(event, _Pending(allocations.extend, []))
             return
         kind = _KINDS.get(event.cat.lower()) if event.ph == "X" else None
         if kind is None:
-            self._wait(event, None)
+            self._wait(event, _Pending(None, []))
             return
         start = _ns(event.ts)
         end = start + _ns(event.dur)
         if end < start:
             raise ValueError("a negative duration")
         if kind in {"work", "copy"}:
-            self._add_work(event, start, end, is_copy=kind == "copy")
+            self._add_work(event, start, end, _device(event), _correlation(event))
+            self._wait(event, self.pending_work)
             return
         thread = _thread(event)
         if kind == "mark":
             self.into.marks.append(Mark(event.name, thread, start, end))
         elif kind == "call":
             self._add_call(event, thread, start, end)
+            self._wait(event, self.pending_calls)
         else:
             track = (
                 self.into.operators.setdefault(thread, Operators())
@@ -302,35 +197,56 @@ class _Loader:
                 else self.into.frames.setdefault(thread, Track())
             )
             track.extend([event], self.into.numbers)
-            self._wait(event, partial(track.extend, numbers=self.into.numbers))
+            self._wait(event, _Pending(partial(track.extend, numbers=self.into.numbers), []))
 
-    def _add_work(self, event: Event, start: int, end: int, *, is_copy: bool) -> None:
-        arguments = event.args
-        device = _whole(arguments.device if arguments else None)
-        work = self.into.work.setdefault(_whole(event.pid) if device < 0 else device, Work())
+    def _extend_work(self, events: Sequence[Event]) -> None:
+        """Add kernels, copies and fills; none of them if one cannot be read in this way."""
+        starts, ends = times_of(events)
+        devices, numbers = list(map(_device, events)), list(map(_correlation, events))
+        for one in zip(events, starts, ends, devices, numbers, strict=True):
+            self._add_work(*one)
+
+    def _add_work(self, event: Event, start: int, end: int, device: int, number: int) -> None:
+        work = self.into.work.get(device)
+        if work is None:
+            work = self.into.work[device] = Work()
         work.add(start, end, self.into.numbers[event.name])
-        number = _whole(arguments.correlation if arguments else None)
         work.correlations.append(number)
-        work.are_copies.append(is_copy)
-        if arguments and arguments.group:
-            self.into.groups[number] = str(arguments.group)
+        work.are_copies.append(_KINDS[event.cat.lower()] == "copy")
+        if event.args and event.args.group:
+            self.into.groups[number] = str(event.args.group)
+
+    def _extend_calls(self, events: Sequence[Event]) -> None:
+        """Add calls; none of them if one cannot be read in this way."""
+        calls, numbers = self.into.calls, list(map(_correlation, events))
+        first = len(calls.starts)
+        calls.extend(events, self.into.numbers)
+        places = enumerate(numbers, first)
+        calls.places.update({number: place for place, number in places if number > 0})
+        keys = [(event.pid, event.tid) for event in events]
+        threads = {key: self._number((str(key[0]), str(key[1]))) for key in dict.fromkeys(keys)}
+        calls.threads.extend(map(threads.__getitem__, keys))
 
     def _add_call(self, event: Event, thread: Thread, start: int, end: int) -> None:
-        calls = self.into.calls
+        calls, correlation = self.into.calls, _correlation(event)
+        if correlation > 0:
+            calls.places[correlation] = len(calls.starts)
+        calls.add(start, end, self.into.numbers[event.name])
+        calls.threads.append(self._number(thread))
+
+    def _number(self, thread: Thread) -> int:
+        """Return the place of a thread in `Loaded.threads`."""
         number = self.thread_numbers.get(thread)
         if number is None:
             number = self.thread_numbers[thread] = len(self.into.threads)
             self.into.threads.append(thread)
-        correlation = _whole(event.args.correlation if event.args else None)
-        if correlation > 0:
-            calls.places[correlation] = len(calls.starts)
-        calls.add(start, end, self.into.numbers[event.name])
-        calls.threads.append(number)
+        return number
 
     def end(self) -> None:
         """Connect the forward and backward operators."""
-        for begin, finish in self.arrows.values():
-            if begin and finish:
+        begins = self.arrows["s"]
+        for number, finish in self.arrows["f"].items():
+            if begin := begins.get(number):
                 self.into.forward[finish] = begin
 
 
@@ -350,6 +266,24 @@ def load(path: Path) -> Loaded:
     loaded.values = stream.values
     loaded.unread += stream.unread
     return loaded
+
+
+def _extend_arrows(
+    ends: dict[str, tuple[Thread, int]], thread: Thread, events: Sequence[Event]
+) -> None:
+    """Add the ends of arrows in one thread; none of them if one cannot be read in this way."""
+    # The checker is silenced: a time that is not a number raises an error.
+    ends.update({str(event.id): (thread, round(event.ts * 1000)) for event in events})  # type: ignore[operator,arg-type]
+
+
+def _device(event: Event) -> int:
+    """Return the number of the device of a kernel or copy."""
+    device = _whole(event.args.device if event.args else None)
+    return _whole(event.pid) if device < 0 else device
+
+
+def _correlation(event: Event) -> int:
+    return _whole(event.args.correlation if event.args else None)
 
 
 def _thread(event: Event) -> Thread:

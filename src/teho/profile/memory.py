@@ -19,9 +19,10 @@ from teho.model.trace_memory import MemoryOwner, MemoryPart, MemoryPhase, Memory
 from teho.patterns import lazy_pattern
 from teho.profile.allocations import CPU, Allocations, device_of
 from teho.profile.launches import Lines, around
-from teho.profile.load import Loaded, Thread, Track
+from teho.profile.load import Loaded, Thread
 from teho.profile.phases import Phases
 from teho.profile.ranks import Windows
+from teho.profile.tracks import Track
 
 __all__ = ["PHASES", "Peak", "memory_of", "moments_of", "peaks_of"]
 

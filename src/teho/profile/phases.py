@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container
+from itertools import compress
 
 from teho.model.trace_memory import MemoryPhase
 from teho.patterns import lazy_pattern
@@ -76,13 +77,11 @@ def _of_operators(loaded: Loaded, prefix: str) -> dict[Thread, Spans]:
     return {thread: _spans(loaded, thread, meant) for thread in loaded.operators}
 
 
-def _spans(loaded: Loaded, thread: Thread, names: Iterable[int]) -> Spans:
+def _spans(loaded: Loaded, thread: Thread, names: Container[int]) -> Spans:
     track = loaded.operators[thread]
-    return union(
-        (start, end)
-        for start, end, name in zip(track.starts, track.ends, track.names, strict=True)
-        if name in names
-    )
+    are_meant = [name in names for name in track.names]
+    starts, ends = compress(track.starts, are_meant), compress(track.ends, are_meant)
+    return union(zip(starts, ends, strict=True))
 
 
 def _copying(loaded: Loaded) -> dict[Thread, Spans]:

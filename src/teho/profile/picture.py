@@ -10,12 +10,13 @@ from teho.model.trace import Band, Category, Lane, Pause, StepPicture
 from teho.profile.device import Cpu, Timeline
 from teho.profile.judge import IDLE_WORDS
 from teho.profile.launches import Launch
-from teho.profile.load import Loaded, Work
+from teho.profile.load import Loaded
 from teho.profile.memory import Peak
 from teho.profile.memory_picture import memory_picture
-from teho.profile.phases import Phases, optimizer_spans
+from teho.profile.phases import Phases
 from teho.profile.ranks import Windows
 from teho.profile.spans import Span, Spans, clipped, length, subtracted, union
+from teho.profile.tracks import Work
 
 __all__ = ["picture_of"]
 
@@ -145,7 +146,7 @@ def _of_cpu(loaded: Loaded, cpu: Cpu, window: Span) -> dict[str, Spans]:
                     passes.append((begin, finish))
                 elif thread == cpu.main:
                     others.append((begin, finish))
-    optimizers = (span for spans in optimizer_spans(loaded).values() for span in spans)
+    optimizers = (span for spans in cpu.optimizers.values() for span in spans)
     found = {
         "waiting for data": cpu.data,
         "waiting for the GPU": cpu.waits.get(cpu.main, []) if cpu.main else [],

@@ -6,10 +6,21 @@ end. `Spans` are sorted, and between two of them is a gap.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import chain
 
-__all__ = ["Span", "Spans", "clipped", "intersection", "is_inside", "length", "subtracted", "union"]
+__all__ = [
+    "Span",
+    "Spans",
+    "clipped",
+    "intersection",
+    "is_inside",
+    "last_begun",
+    "length",
+    "subtracted",
+    "union",
+]
 
 Span = tuple[int, int]
 Spans = list[Span]
@@ -21,14 +32,17 @@ def union(*sets: Iterable[Span]) -> Spans:
     A span without length is left out.
     """
     merged: Spans = []
-    for start, end in sorted(span for spans in sets for span in spans):
-        if start >= end:
-            continue
-        if merged and start <= merged[-1][1]:
-            if end > merged[-1][1]:
-                merged[-1] = (merged[-1][0], end)
-        else:
-            merged.append((start, end))
+    ordered = sorted(chain.from_iterable(sets))
+    begin, finish = ordered[0] if ordered else (0, 0)
+    for start, end in ordered:
+        if start > finish:
+            if begin < finish:
+                merged.append((begin, finish))
+            begin, finish = start, end
+        elif end > finish:
+            finish = end
+    if begin < finish:
+        merged.append((begin, finish))
     return merged
 
 
@@ -69,19 +83,31 @@ def subtracted(spans: Spans, taken: Spans) -> Spans:
 
 def clipped(spans: Spans, start: int, end: int) -> Spans:
     """Return the time of the set between start and end."""
-    if start >= end:
+    if start >= end or not spans:
         return []
-    first = bisect_right(spans, start, key=lambda span: span[1])
-    last = bisect_left(spans, end, lo=first, key=lambda span: span[0])
-    return [(max(begin, start), min(finish, end)) for begin, finish in spans[first:last]]
+    first = max(last_begun(spans, start), 0)
+    if spans[first][1] <= start:
+        first += 1
+    last = bisect_left(spans, (end,), lo=first)
+    inside = spans[first:last]
+    if inside:
+        inside[0] = (max(inside[0][0], start), inside[0][1])
+        inside[-1] = (inside[-1][0], min(inside[-1][1], end))
+    return inside
 
 
 def length(spans: Iterable[Span]) -> int:
     """Return the total time of spans that do not overlap."""
-    return sum(end - start for start, end in spans)
+    return sum([end - start for start, end in spans])
 
 
 def is_inside(spans: Spans, moment: int) -> bool:
     """Return whether a moment is in the set."""
-    place = bisect_right(spans, moment, key=lambda span: span[0]) - 1
+    place = last_begun(spans, moment)
     return place >= 0 and moment < spans[place][1]
+
+
+def last_begun(spans: Spans, moment: int) -> int:
+    """Return the place of the last span that begins at this moment or before; -1: none does."""
+    # A tuple is compared in C, and a key would be a call of Python for each span that is compared.
+    return bisect_left(spans, (moment + 1,)) - 1

@@ -24,8 +24,9 @@ __all__ = ["Arguments", "Event", "EventStream", "Number"]
 Number = Union[int, float, str, None]
 """A number of a trace. Some versions of Kineto write numbers as text."""
 
-_PIECE_BYTES = 1 << 20
-"""Size of the pieces in which a file is read."""
+_PIECE_BYTES = 1 << 19
+"""Size of the pieces in which a file is read. The events of a larger piece leave the caches of a
+core before they are used."""
 _LARGEST_BYTES = 64 << 20
 """Largest size of one event, or of one value outside of the events."""
 _GZIP = b"\x1f\x8b"
@@ -48,9 +49,6 @@ class Arguments(msgspec.Struct, gc=False):
     correlation: Number = None
     """Number of the launch; the call of the runtime and its work on the GPU have the same one."""
     device: Number = None
-    stream: Number = None
-    sequence: Number = msgspec.field(default=None, name="Sequence number")
-    """Number of an operator of the forward pass; its backward operator has the same one."""
     group: Number = msgspec.field(default=None, name="Process Group Name")
     """Ranks of a collective."""
     address: Number = msgspec.field(default=None, name="Addr")

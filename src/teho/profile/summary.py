@@ -29,12 +29,13 @@ from teho.profile.device import Timeline, cpu_of, shortest_delay, timeline
 from teho.profile.efficiency import efficiencies_of
 from teho.profile.judge import judged, shown_trace
 from teho.profile.launches import Launch, Lines, launches, operators
-from teho.profile.load import Loaded, Work, load
+from teho.profile.load import Loaded, load
 from teho.profile.memory import memory_of, moments_of, peaks_of
 from teho.profile.phases import Phases
 from teho.profile.picture import picture_of
 from teho.profile.ranks import Collectives, Windows, collectives_of, rank_waits
 from teho.profile.spans import Span, clipped, length, subtracted
+from teho.profile.tracks import Work
 from teho.profile.xspace import is_xspace, load_xspace
 
 __all__ = ["read_trace", "read_traces", "trace_files"]
@@ -123,10 +124,10 @@ def _read(path: Path) -> _Read:
     peaks = peaks_of(loaded, windows)
     phases = Phases(loaded) if peaks else None
     user_lines = Lines(loaded, moments_of(loaded, peaks))
-    launched = launches(loaded, user_lines)
+    cpu = cpu_of(loaded)
+    launched = launches(loaded, user_lines, cpu.optimizers)
     whole = (windows[0][1], windows[-1][2])
     delay = shortest_delay(loaded, launched)
-    cpu = cpu_of(loaded)
     lines = {
         device: timeline(loaded, work, cpu, launched, whole, delay)
         for device, work in sorted(loaded.work.items())

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.profile.load import Loaded, Mark, Work, load
+from teho.profile.load import Loaded, Mark, load
+from teho.profile.tracks import Work
 from teho.store.layout import replace_file
 from teho.store.protobuf import bytes_field, int_field
 

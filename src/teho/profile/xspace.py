@@ -14,7 +14,8 @@ from typing import NamedTuple, Union
 
 from teho.errors import DamagedError, InputError
 from teho.patterns import lazy_pattern
-from teho.profile.load import Loaded, Mark, Operators, Work
+from teho.profile.load import Loaded, Mark
+from teho.profile.tracks import Operators, Work
 
 __all__ = ["is_xspace", "load_xspace"]
 
