@@ -177,7 +177,7 @@ class TestManager:
         finding = found(known_activity, made)
         assert finding.sentence == (
             "Accessing the shared objects of a `Manager()` took 86 % of the time, in the program's "
-            "worker processes, at train.py:49."
+            "worker processes, at train.py:49 and train.py:48."
         )
         assert "`with lock:`" in finding.action
 
