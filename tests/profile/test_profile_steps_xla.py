@@ -248,9 +248,10 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert [rows(before, work) for work in before.work.values()] == [
         rows(after, work) for work in after.work.values()
     ]
-    assert [list(work.correlations) for work in after.work.values()] == [
-        list(work.correlations) for work in before.work.values()
-    ]
+    # The order within a device may differ.
+    assert [
+        sorted(zip(work.starts, work.correlations, strict=True)) for work in after.work.values()
+    ] == [sorted(zip(work.starts, work.correlations, strict=True)) for work in before.work.values()]
     steps = [mark for mark in before.marks if mark.name.startswith("ProfilerStep#")]
     assert [mark[2:] for mark in after.marks] == [mark[2:] for mark in steps]
     assert set(after.calls.places) == set(before.calls.places)
