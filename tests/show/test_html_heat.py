@@ -133,6 +133,7 @@ def test_names_never_touch(nodes, gpus):
         ]  # fmt: skip
         apart = [after - before for before, after in pairwise(heights_px)]
         assert all(gap >= 11.9 for gap in apart)
+        assert all(height_px >= 6 for height_px in heights_px)  # none is cut off
     assert names.count("<text") >= 30
 
 

@@ -122,15 +122,18 @@ def _names(plot: Plot, row_px: float, height: str) -> str:
     for node, rows in nodes:
         # If every row has room for a name, the name of the node is next to its first row.
         middle = rows[0] + 0.5 if row_px >= _LINE_PX else (rows[0] + rows[-1] + 1) / 2
-        if node and middle * row_px - last_px >= _LINE_PX:
-            last_px = middle * row_px
+        # A name is higher than a low row, so the first one would be cut off at the top.
+        middle_px = max(middle * row_px, _LINE_PX / 2)
+        if node and middle_px - last_px >= _LINE_PX:
+            last_px = middle_px
             words.append(drawn_text(_cropped(node), "0", last_px, "start"))
     every = max(1, math.ceil(_LINE_PX / row_px))
     if row_px >= _LINE_PX or len(nodes) == 1:
         for row, line in enumerate(plot.series):
             if row % every == 0:
                 gpu = line.label.rpartition(" ")[2]
-                words.append(drawn_text(gpu, f"{width - 6}", (row + 0.5) * row_px, "end"))
+                middle_px = max((row + 0.5) * row_px, _LINE_PX / 2)
+                words.append(drawn_text(gpu, f"{width - 6}", middle_px, "end"))
     return (
         f'<svg class="names" width="{width}" height="{height}" aria-hidden="true">'
         f"{''.join(words)}</svg>"
