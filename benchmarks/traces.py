@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from teho.errors import TehoError
 from teho.profile.device import cpu_of, shortest_delay, timeline
-from teho.profile.launches import launches
+from teho.profile.launches import Lines, launches
 from teho.profile.load import load
 
 TIMES = ("idle", "compute", "other", "span", "kernels")
@@ -72,10 +72,11 @@ def of_teho(path: Path) -> dict[str, float]:
     loaded = load(path)
     if not loaded.work:
         raise RuntimeError(f"{path.name} has no work of a GPU")
-    launched = launches(loaded)
+    cpu = cpu_of(loaded)
+    launched = launches(loaded, Lines(loaded), cpu.optimizers)
     work = loaded.work[min(loaded.work)]
     span = min(work.starts), max(work.ends)
-    line = timeline(loaded, work, cpu_of(loaded), launched, span, shortest_delay(loaded, launched))
+    line = timeline(loaded, work, cpu, launched, span, shortest_delay(loaded, launched))
     parts = line.parts(*span)
     return {
         "idle": parts.idle_s * 1e6,
