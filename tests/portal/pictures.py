@@ -30,7 +30,7 @@ from portal_process import PortalProcess, environment, portal  # noqa: E402
 
 from browsers import ARGUMENTS, BROWSER  # noqa: E402
 from made_runs import make_run  # noqa: E402
-from other_users import ALICE, BOB, as_user  # noqa: E402
+from other_users import ALICE, BOB, as_user  # noqa: E402 - as above
 from support import TEHO  # noqa: E402
 
 DOCS = ROOT / "docs"

@@ -7,7 +7,15 @@ from typing import NamedTuple
 from teho.explain.activities import ActivityKind, activity_of
 from teho.explain.options import lines_of_option
 from teho.explain.program_context import in_lines
-from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
+from teho.explain.rule import (
+    Certainty,
+    Evidence,
+    Findings,
+    Located,
+    ProgramContext,
+    Severity,
+    chosen,
+)
 from teho.explain.where import LineTimes, doing_in
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import is_library
@@ -49,41 +57,29 @@ def judge(context: ProgramContext) -> Findings:
         if share < context.limit("python_percent") or not context.is_loss(seconds, main):
             continue
         if 100 * arrays_s >= context.limit("arrays_percent") * seconds:
-            yield context.finding(
-                Severity.HINT,
+            yield _hint(
+                context,
                 f"Python code and short calls of NumPy took {share:.0f} % of the time, on one "
                 "core.",
-                evidence=(
-                    Evidence("time in Python code and short calls", share, "%"),
-                    Evidence("in lines that work on whole arrays", 100 * arrays_s / seconds, "%"),
-                    *in_lines(lines.slowest()),
-                ),
-                action=(
-                    "If the iterations of the loop do not depend on each other, compute several "
-                    "iterations with one call of NumPy. If each iteration needs the result of the "
-                    "one before, compile the loop with `numba.njit`."
-                ),
-                mutes=False,
-                certainty=Certainty.POSSIBLE,
+                Evidence("time in Python code and short calls", share, "%"),
+                Evidence("in lines that work on whole arrays", 100 * arrays_s / seconds, "%"),
+                *in_lines(lines.slowest()),
+                action="If the iterations of the loop do not depend on each other, compute several "
+                "iterations with one call of NumPy. If each iteration needs the result of the "
+                "one before, compile the loop with `numba.njit`.",
             )
             return
         if 100 * events_s >= context.limit("events_percent") * seconds:
-            yield context.finding(
-                Severity.HINT,
+            yield _hint(
+                context,
                 f"Python code took {share:.0f} % of the time, on one core: the program takes one "
                 "event after the other from a heap.",
-                evidence=(
-                    Evidence("time in Python code", share, "%"),
-                    Evidence("in loops over the events of a heap", 100 * events_s / seconds, "%"),
-                    *in_lines(lines.slowest()),
-                ),
-                action=(
-                    "To use all cores, start several simulations at the same time, each in its own "
-                    "process: `multiprocessing.Pool().map(simulate, seeds)`. To make one "
-                    "simulation faster, run it with PyPy, or rewrite the loop for `numba.njit`."
-                ),
-                mutes=False,
-                certainty=Certainty.POSSIBLE,
+                Evidence("time in Python code", share, "%"),
+                Evidence("in loops over the events of a heap", 100 * events_s / seconds, "%"),
+                *in_lines(lines.slowest()),
+                action="To use all cores, start several simulations at the same time, each in its "
+                "own process: `multiprocessing.Pool().map(simulate, seeds)`. To make one "
+                "simulation faster, run it with PyPy, or rewrite the loop for `numba.njit`.",
             )
             return
         yield context.lost(
@@ -99,6 +95,14 @@ def judge(context: ProgramContext) -> Findings:
             lines=lines.slowest(),
         )
         return
+
+
+def _hint(context: ProgramContext, sentence: str, *evidence: Evidence, action: str) -> Located:
+    """Return what is said of Python code to which the usual advice does not fit."""
+    return context.finding(
+        Severity.HINT, sentence, evidence=evidence, action=action, mutes=False,
+        certainty=Certainty.POSSIBLE,
+    )  # fmt: skip
 
 
 class _OwnCode(NamedTuple):
